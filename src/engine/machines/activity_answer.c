@@ -14,6 +14,7 @@
 
 static void record_heartbeat(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_payloads *given)
 {
+    hf_assert(activity->state == HF_ACTIVITY_STARTED);
     hf_buf details;
     hf_buf_init(&details, core->memory, SIZE_MAX / 4);
     if (given != NULL) {

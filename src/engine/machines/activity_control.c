@@ -82,6 +82,7 @@ static hf_chosen choose(hf_core *core, hf_call *call, const hf_run *run)
             chosen.items[chosen.count++] = run->activities.items[i];
         }
     }
+    hf_assert(chosen.count <= run->activities.count);
     if (chosen.count == 0) {
         hf_call_fail(core, call, HF_ERR_NOT_FOUND,
                      "Can't find pending activity with such ID. Invalid activityID or activity already completed");
@@ -141,6 +142,8 @@ static bool pause_all(hf_core *core, hf_call *call, hf_run *run, hf_chosen chose
         };
         if (!HF_CANARY(HF_BUG_PAUSE_IGNORED)) {
             hf_record(core, run, HF_CHANGE_ACTIVITY_PAUSED, &hf_pb_activity_paused_type, &msg);
+            hf_assert(core->status != HF_OK ||
+                      (hf_activity_is_paused(activity) && activity->task.queue == NULL)); /* run-R6 */
         }
     }
     return true;

@@ -112,6 +112,7 @@ int32_t hf_activity_retry(hf_core *core, hf_run *run, hf_activity *activity, con
     };
     hf_record(core, run, HF_CHANGE_ACTIVITY_RETRY, &hf_pb_activity_retry_type, &msg);
     hf_buf_deinit(&bytes);
+    hf_assert(core->status != HF_OK || activity->state != HF_ACTIVITY_STARTED); /* no attempt runs */
     if (pause <= 0 && !is_paused) {
         hf_activity_fire(core, run, activity);
     }

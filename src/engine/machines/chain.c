@@ -127,6 +127,7 @@ void hf_chain_reserve(hf_core *core, const hf_run *run, hf_next *next)
         return;
     }
     next->run = hf_execution_create(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), HF_STR(""));
+    hf_assert(next->run == NULL || next->run->number > run->number); /* engine-H1: the newest run of its id */
     if (next->run != NULL) {
         next->run_id = hf_arena_copy(&core->scratch, hf_owned_str(&next->run->run_id));
     }
@@ -190,6 +191,7 @@ static void begin(hf_core *core, const hf_run *run, const hf_next *next, hf_star
 static void repeat(hf_core *core, const hf_run *run, const hf_next *next, const hf_pb_history_event *first,
                    hf_start_facts *body)
 {
+    hf_assert(first->event_id == 1 && first->workflow_execution_started_event_attributes != NULL); /* engine-H1 */
     follow(core, run, next, body);
     body->priority = first->workflow_execution_started_event_attributes->priority; /* it begins as the first one did */
     hf_pb_history_event event = {.user_metadata = first->user_metadata, .links = first->links};

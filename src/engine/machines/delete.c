@@ -72,6 +72,7 @@ void hf_deletions_deinit(hf_core *core)
 
 void hf_deletion_move(hf_deletion *it, hf_list *to)
 {
+    hf_assert(hf_node_is_linked(&it->link)); /* each is in one of the lists */
     hf_list_remove(&it->link);
     hf_list_push_back(to, &it->link);
 }

@@ -9,6 +9,7 @@
 /* No older run can become the current one any more. */
 static void search_ended(hf_core *core, hf_deletion *it, bool is_behind)
 {
+    hf_assert(it->stage == DELETION_SEARCH); /* engine-X2 */
     if (is_behind) {
         HF_PROBE(core, HF_PROBE_DELETED_BEHIND);
     }

@@ -137,6 +137,7 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
         .start_request_id = request_id,
     };
     hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);
+    hf_assert(run->event_count == 0 && run->number < core->run_next); /* run-R1: its first event has the id 1 */
     return core->status == HF_OK ? run : NULL;
 }
 
@@ -369,6 +370,7 @@ static void terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads 
         .workflow_execution_terminated_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
 }
 
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity)
@@ -468,6 +470,7 @@ void hf_execution_time_out(hf_core *core, hf_run *run)
         .workflow_execution_timed_out_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_repeat_failure(core, run, &next, &first, failure);
 }
 

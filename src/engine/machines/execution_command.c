@@ -45,6 +45,7 @@ void hf_act_complete(hf_core *core, hf_run *run, const hf_plan *plan, const hf_p
         .workflow_execution_completed_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_repeat_success(core, run, &next, plan->first, result);
 }
 
@@ -83,6 +84,7 @@ void hf_act_fail(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_co
         .workflow_execution_failed_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_repeat_failure(core, run, &next, plan->first, failure);
 }
 
@@ -112,6 +114,7 @@ void hf_act_cancel(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_
         .workflow_execution_canceled_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
 }
 
 /* ---- Continue as new ------------------------------------------------------------------------------------------------- */
@@ -245,6 +248,7 @@ void hf_act_continue_as_new(hf_core *core, hf_run *run, const hf_plan *plan, con
         .workflow_execution_continued_as_new_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_continue(core, run, &next, attrs);
 }
 
@@ -335,6 +339,7 @@ void hf_act_marker(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_
         body.details.items[i].value = attrs->details.items[i].value;
         body.details.count++;
     }
+    hf_assert(body.details.count == attrs->details.count);
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_MARKER_RECORDED,
         .attributes_case = HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES,

@@ -98,6 +98,7 @@ static void emit_cancel_outcome(hf_core *core, hf_run *run, const hf_message *me
 
 void hf_external_answered(hf_core *core, hf_run *run, const hf_message *message)
 {
+    hf_assert(message->kind == HF_MESSAGE_SIGNAL || message->kind == HF_MESSAGE_CANCEL); /* engine-M1 */
     if (hf_run_external(run, message->id) == NULL) {
         return;
     }

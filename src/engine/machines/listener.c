@@ -56,6 +56,7 @@ void hf_listener_tell(hf_core *core, hf_run *run)
  * the next opening. */
 void hf_listener_told(hf_core *core, hf_run *run, const hf_message *message)
 {
+    hf_assert(!hf_run_is_open(run) && message->id == run->close_event_id); /* run-R4 */
     if (run->is_untold && !hf_message_is_refused(message)) {
         hf_record_int(core, run, HF_CHANGE_TOLD, 1);
         HF_SLOT(run)->spill_now = true;

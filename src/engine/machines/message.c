@@ -26,6 +26,7 @@ const hf_message *hf_message_of_const(const hf_call *call)
 
 static void message_free(hf_core *core, hf_message *message)
 {
+    hf_assert(message->core == core && !hf_node_is_linked(&message->call.all)); /* it was answered, or never posted */
     hf_arena_deinit(&message->arena);
     hf_core_free_mem(core, message, sizeof *message);
 }

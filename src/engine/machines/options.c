@@ -35,6 +35,7 @@ bool hf_priority_is_good(hf_core *core, hf_call *call, const hf_pb_priority *pri
 static void emit(hf_core *core, hf_run *run, hf_pb_workflow_execution_options_updated_event_attributes *body,
                  hf_pb_link_list links)
 {
+    hf_assert(hf_run_is_open(run)); /* run-R4 */
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED,
         .links = links,

@@ -77,6 +77,7 @@ static hf_str name_of(const hf_core *core, const hf_query *query, hf_arena *aren
 /* Takes the query out of everything. Its call is no longer parked. */
 static hf_call *end(hf_core *core, hf_run *run, hf_query *query)
 {
+    hf_assert(query->task.run == run && HF_SLOT(run)->unwritten != NULL);
     hf_call *call = query->call;
     hf_assert(call->place == HF_PLACE_QUERY && call->parked == query);
     hf_match_remove(core, &query->task);
@@ -285,6 +286,7 @@ void hf_query_start(hf_core *core, hf_task *task, hf_call *call)
         return;
     }
     query->state = QUERY_TAKEN;
+    hf_assert(query->tries > 0 && query->number <= core->query_count); /* its token differs from every earlier one */
     hf_token token = {
         .kind = HF_TASK_QUERY,
         .run = run->number,

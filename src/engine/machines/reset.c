@@ -91,6 +91,7 @@ void hf_reset_move(hf_reset *it, hf_list *to)
 /* The run stays in memory, and is not deleted from the store. */
 void hf_reset_hold(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     HF_SLOT(run)->resets++;
     hf_core_use(core, run);
 }
@@ -107,6 +108,7 @@ void hf_reset_let_go(hf_core *core, int64_t *number)
 
 void hf_reset_read_from(hf_core *core, hf_reset *it, hf_run *run, int64_t event_id)
 {
+    hf_assert(event_id > 0); /* run-R1 */
     hf_reset_hold(core, run);
     hf_reset_let_go(core, &it->source);
     it->source = run->number;
@@ -124,6 +126,7 @@ void hf_reset_undo(hf_core *core, int64_t run)
 
 void hf_reset_unmake(hf_core *core, hf_reset *it)
 {
+    hf_assert(!it->is_written || it->made != NULL); /* engine-R4 */
     if (it->is_written) {
         hf_reset_undo(core, it->made->run.number);
         it->is_written = false;

@@ -132,6 +132,7 @@ static void begin(hf_core *core, hf_call *call, hf_run *base)
         return;
     }
     core->resets.count++;
+    hf_assert(core->resets.count <= HF_RESETS_MAX);
     it->core = core;
     it->caller = call;
     call->place = HF_PLACE_ELSEWHERE;

@@ -10,6 +10,7 @@
 void hf_reset_number(hf_core *core, hf_reset *it)
 {
     hf_run *run = &it->made->run;
+    hf_assert(HF_SLOT(run)->name == NULL); /* engine-R2 */
     if (run->number == 0) {
         run->number = hf_run_number_next(core);
         hf_owned_set(&core->runs_memory, &run->run_id, hf_execution_new_id(core, run->number));
@@ -145,6 +146,7 @@ static void count_probes(hf_core *core, const hf_reset *it, const hf_run *curren
 
 void hf_reset_finish(hf_core *core, hf_reset *it)
 {
+    hf_assert(it->stage == RESET_LAST && it->made != NULL);
     if (!is_ready(core, it)) {
         return;
     }

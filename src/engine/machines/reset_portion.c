@@ -180,6 +180,7 @@ static void write_portion(hf_core *core, hf_commit_batch *batch, hf_reset *it)
     HF_PROBE(core, HF_PROBE_RESET_PORTION);
     hf_reset_number(core, it);
     hf_run *run = &it->made->run;
+    hf_assert(run->event_count > it->made_count); /* run-R2: its log has events that no row has */
     hf_assert(core->status != HF_OK || hf_run_find(core, run->number) == NULL); /* engine-R2 */
     hf_history_put(&batch->writes, run, hf_str_of_len(run->log.data, run->log.len), core->options.row_len_max);
     if (!it->is_written) {

@@ -128,6 +128,7 @@ hf_asked *hf_asked_new(hf_core *core, hf_run *run, hf_str id, hf_asked_state sta
 
 void hf_asked_free(hf_core *core, hf_asked *asked)
 {
+    hf_assert(hf_list_is_empty(&asked->waiters));
     hf_list_remove(&asked->link);
     hf_owned_free(&core->runs_memory, &asked->id);
     hf_owned_free(&core->runs_memory, &asked->request);
@@ -138,6 +139,7 @@ hf_call *hf_waiter_end(hf_core *core, hf_waiter *waiter)
 {
     hf_call *call = waiter->call;
     hf_assert(call->place == HF_PLACE_UPDATE && call->parked == waiter);
+    hf_assert(HF_SLOT(waiter->run)->unwritten != NULL); /* which has the update that it waits for */
     hf_poll_unpark(core, call);
     call->place = HF_PLACE_NONE;
     call->parked = NULL;
