@@ -87,6 +87,7 @@ static void put_detail(hf_core *core, hf_call *call, const hf_pb_type *type, con
 /* What is said of the failure is in the call. */
 static void send_failure(hf_core *core, hf_call *call)
 {
+    hf_assert(call->place == HF_PLACE_NONE || call->place == HF_PLACE_ELSEWHERE); /* it is in no other list */
     hf_assert(call->status != HF_OK);
     if (call->maker != HF_CALL_OF_CLIENT) {
         hf_call_now(call);

@@ -320,6 +320,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     hf_match_remove(core, &run->wft.task);
     hf_wft_materialise(core, run);
     emit_completed(core, run, request);
+    hf_assert(core->status != HF_OK || run->wft.completed_id == run->event_count); /* run-R5: its task is over */
     set_sticky(core, run, request->sticky_attributes);
     for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
         const hf_pb_command *command = &request->commands.items[i];

@@ -36,6 +36,8 @@ void hf_core_reset_scratch(hf_core *core)
 
 bool hf_core_begin_step(hf_core *core, hf_clock now)
 {
+    hf_assert(core->effects.gone.count == 0 &&
+              core->effects.ready == NULL); /* those of the last change were carried out */
     core->now = now;
     core->step++;
     hf_resets_begin_step(core);
@@ -61,6 +63,7 @@ static void pump(hf_core *core)
     if (!hf_list_is_empty(&core->unsettled)) {
         hf_unwritten_settle(core);
     }
+    hf_assert(core->status != HF_OK || hf_list_is_empty(&core->unsettled)); /* engine-Q1 */
 }
 
 /* The end of a portion of steps: tasks that became ready meet polls. Not after each call: a workflow task that waits for the end of the
@@ -76,6 +79,7 @@ void hf_core_end_steps(hf_core *core)
 
 static void fail_at_once(hf_call *call, hf_status status, const char *why)
 {
+    hf_assert(call->place == HF_PLACE_NONE); /* no list has it */
     hf_call_set_failure(call, status, why);
     hf_call_now(call);
 }

@@ -31,6 +31,7 @@ static void settle_runs(hf_core *core, hf_commit_batch *batch)
     HF_LIST_EACH(node, &core->touched)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
+        hf_assert(hf_node_is_linked(&HF_SLOT(run)->dirty_link)); /* engine-E4: its rows are older than its changes */
         hf_watch_wake(core, run);
         if (HF_UNLIKELY(HF_SLOT(run)->notices != 0)) {
             hf_notice_gather(core, batch, run);
@@ -94,6 +95,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     if (core->committing || !hf_core_begin_step(core, now)) {
         return NULL;
     }
+    hf_assert(core->commit_next == core->commit_durable + 1); /* engine-E1: one commit at a time */
     hf_filter_tick(core);
     hf_core_end_steps(core); /* of the steps at opening */
     hf_commit_batch *batch = &core->batches[core->open_idx];
@@ -139,6 +141,7 @@ static void committed(hf_core *core, hf_commit_batch *batch)
 /* A run was loaded: corrects the counts of loads that are under way, and forgets its deadline on disk. */
 static void run_arrives(hf_core *core, hf_run *run)
 {
+    hf_assert(HF_SLOT(run)->loading); /* engine-E4: it has stayed in memory since it was asked for */
     if (HF_SLOT(run)->wanted_by != NULL) {
         hf_assert(HF_SLOT(run)->wanted_by->loads > 0);
         HF_SLOT(run)->wanted_by->loads--;

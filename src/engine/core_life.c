@@ -29,6 +29,7 @@ static void *count_allocate(void *state, size_t len, size_t align)
 static void count_release(void *state, void *ptr, size_t len)
 {
     hf_core *core = state;
+    hf_assert(core->used >= len); /* memory is released once */
     core->used -= len;
     core->options.memory.release(core->options.memory.state, ptr, len);
 }
@@ -131,6 +132,7 @@ static void set_defaults(hf_core_options *options)
 
 hf_core *hf_core_new(const hf_core_options *options)
 {
+    hf_assert(options->memory.allocate != NULL && options->memory.release != NULL);
     hf_core *core = options->memory.allocate(options->memory.state, sizeof *core, 0);
     if (core == NULL) {
         return NULL;
@@ -211,6 +213,7 @@ void hf_core_free(hf_core *core)
     }
     hf_deletions_deinit(core);
     hf_resets_deinit(core);
+    hf_assert(core->resets.count == 0);
     while ((node = hf_list_pop_front(&core->runs_all)) != NULL) {
         hf_slot_free(core, HF_CONTAINER(node, hf_slot, all_link));
     }
@@ -263,6 +266,7 @@ void hf_core_stop(hf_core *core, hf_status status, const char *why)
 {
     hf_core_break(core, status, "%s", why);
     hf_node *node = NULL;
+    hf_assert(core->status != HF_OK); /* engine-E2: it accepts no more calls */
     while ((node = hf_list_first(&core->calls_all)) != NULL) {
         hf_call *call = HF_CONTAINER(node, hf_call, all);
         hf_call_set_failure(call, status, why);

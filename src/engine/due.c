@@ -187,6 +187,7 @@ static void fire_cold(hf_core *core, hf_cold_due *cold)
     if (run != NULL) {
         HF_SLOT(run)->due_load = true;
         core->due_loads++;
+        hf_assert(core->due_loads <= core->options.tick_max); /* they are not all loaded at once */
     }
 }
 
@@ -196,6 +197,7 @@ static bool knows_enough(const hf_core *core)
 {
     const hf_heap_node *first = hf_heap_first(&core->cold_due);
     bool many = core->cold_due.count * sizeof(hf_cold_due) > core->options.mem_max / COLD_SHARE;
+    hf_assert(!many || first != NULL);
     return many && (first->key <= core->now.wall || core->due_cursor.a > core->now.wall);
 }
 

@@ -81,6 +81,7 @@ static void answer_history(hf_core *core, hf_call *call, hf_run *run, hf_page_wa
 
 static void answer_one(hf_core *core, hf_call *call, hf_run *run, int64_t event_id)
 {
+    hf_assert(event_id > 0 && event_id <= run->event_count); /* run-R1 */
     hf_page_want want = {.page = {.run = run->number, .next = event_id}, .to = event_id, .count_max = 1};
     answer_history(core, call, run, want);
 }

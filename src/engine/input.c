@@ -195,6 +195,7 @@ static void refuse_bad(hf_core *core, hf_call *call, int64_t run)
 
 void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
 {
+    hf_assert(!name->fresh); /* hf_name_get looks for it */
     hf_assert(name->run == NULL || HF_SLOT(name->run)->name == name);
     if (name->loading) {
         wait_in(core, call, &name->waiting);

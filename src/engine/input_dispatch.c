@@ -59,7 +59,8 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
 
 void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
 {
-    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad); /* engine-E3 */
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);               /* engine-E3 */
+    hf_assert(run->deleting == HF_DELETING_NOT || hf_deletion_asks(call)); /* engine-X1 */
     switch (call->method) {
     case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION:
         hf_signal_call(core, call, run);

@@ -182,5 +182,6 @@ hf_call_words hf_call_words_of(const hf_call *call)
 
 hf_str hf_call_token(const hf_call *call)
 {
+    hf_assert(TARGET_FIELDS[call->method].token != 0);
     return str_at(call->request, TARGET_FIELDS[call->method].token);
 }

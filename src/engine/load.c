@@ -74,6 +74,7 @@ void hf_slot_free(hf_core *core, hf_slot *slot)
     for (size_t i = 0; i < slot->run.activities.count; i++) {
         hf_match_remove(core, &slot->run.activities.items[i]->task);
     }
+    hf_assert(slot->suspects == 0); /* engine-U3: none of its tasks is a suspect any more */
     hf_heap_remove(&core->due, &slot->due);
     HF_VEC_FREE(&core->runs_memory, &slot->unwanted);
     hf_owned_free(&core->runs_memory, &slot->fetched);
@@ -145,6 +146,7 @@ hf_run *hf_run_load(hf_core *core, int64_t number)
 void hf_run_remove(hf_core *core, hf_run *run)
 {
     hf_assert(hf_list_is_empty(&HF_SLOT(run)->waiting) && hf_list_is_empty(&HF_SLOT(run)->wanted_as));
+    hf_assert(HF_SLOT(run)->resets == 0 && HF_SLOT(run)->deletion == NULL); /* engine-E4: nothing holds it */
     hf_map_remove(&core->runs, &HF_SLOT(run)->by_number);
     hf_list_remove(&HF_SLOT(run)->all_link);
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
@@ -271,6 +273,7 @@ static void state_read(hf_core *core, hf_run *run, hf_status status)
 
 static void parts_read(hf_core *core, const hf_read *read)
 {
+    hf_assert(HF_SLOT(read->run)->loading); /* engine-E4 */
     hf_part_rows parts = {0};
     bool wants_parts = false;
     hf_status status = hf_parts_open(&core->op, read->request.rows, read->request.row_count, &core->scratch, &parts);
@@ -315,6 +318,7 @@ static void first_read(hf_core *core, const hf_read *read)
 {
     hf_run *run = read->run;
     hf_row row = {read->request.key, read->request.value};
+    hf_assert(HF_SLOT(run)->loading && run->is_unlearned);
     hf_status status = read->request.found ? hf_run_row_learn(&core->op, &core->runs_memory, run, &row)
                                            : hf_fail(&core->op, HF_ERR_INVALID, "run %lld: its first event is missing",
                                                      (long long)run->number);

@@ -69,6 +69,7 @@ void hf_name_bind(hf_name *name, hf_run *run)
         HF_SLOT(run)->name->run = NULL;
     }
     hf_assert(!HF_SLOT(run)->loading);
+    hf_assert(!HF_SLOT(run)->bad && !name->loading);
     name->run = run;
     HF_SLOT(run)->name = name;
 }
@@ -105,6 +106,7 @@ void hf_name_succeed(hf_core *core, hf_run *run)
 /* The id is known: the calls that waited go on, in order. */
 static void name_is_here(hf_core *core, hf_name *name)
 {
+    hf_assert(!name->loading);
     hf_node *node = NULL;
     while (core->status == HF_OK && !name->loading && (node = hf_list_pop_front(&name->waiting)) != NULL) {
         hf_input_name(core, HF_CONTAINER(node, hf_call, link), name);
@@ -170,6 +172,7 @@ static void name_is_newer(hf_core *core, hf_name *name)
 
 void hf_name_check(hf_core *core, hf_name *name, hf_run *run)
 {
+    hf_assert(name->loading && !HF_SLOT(run)->loading);
     if (name->newer != 0) {
         name_is_newer(core, name);
         return;
@@ -226,6 +229,7 @@ hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
 void hf_name_read(hf_core *core, hf_read *read)
 {
     hf_name *name = read->name;
+    hf_assert(name->loading && name->in_table); /* ledger-N2: the names in memory came first */
     int64_t number = read->request.row_count > 0 ? read->request.rows[0].key.b : 0;
     if (name->newer != 0) {
         name_is_newer(core, name);

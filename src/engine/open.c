@@ -153,6 +153,7 @@ static void leave_read(void *state, hf_store_request *request)
 /* Hands out tasks of dead workers and sends messages again. Events that these need are read here. */
 static hf_status resume(hf_op *op, hf_core *core, hf_store *store)
 {
+    hf_assert(core->submit == NULL); /* no driver yet */
     core->submit = leave_read;
     HF_LIST_EACH(node, &core->runs_all)
     {
@@ -167,6 +168,7 @@ static hf_status resume(hf_op *op, hf_core *core, hf_store *store)
         hf_fetch_done(core, read);
         hf_read_free(core, read);
     }
+    hf_assert(core->status != HF_OK || hf_list_is_empty(&core->reads));
     core->submit = NULL;
     return core->status;
 }
@@ -204,6 +206,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     HF_TRY(resume(op, core, store));
     core->commit_first = core->commit_next;
     hf_assert(core->commit_durable + 1 == core->commit_next && core->journal_first <= core->commit_next);
+    hf_assert(core->meta_dirty); /* engine-U2: the first commit says that this process has the store */
     return core->status;
 }
 

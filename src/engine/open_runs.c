@@ -166,6 +166,7 @@ hf_status hf_open_journal(hf_op *op, hf_opening *o)
     core->commit_durable =
         core->commit_next - 1; /* store-S7: the store guarantees it; a commit of ours could not prove it */
     core->journal_first = span.first != 0 ? span.first : core->commit_next;
+    hf_assert(core->journal_lens.count == core->commit_next - core->journal_first); /* ledger-J1 */
     return HF_OK;
 }
 
@@ -243,6 +244,7 @@ hf_status hf_open_sort_out(hf_op *op, hf_opening *o)
     HF_LIST_EACH(node, &core->runs_all)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        hf_assert(!HF_SLOT(run)->loading); /* opening waits for every row */
         hf_op bad;
         hf_op_init(&bad);
         if (!HF_SLOT(run)->bad && hf_run_sound(&bad, run) != HF_OK) {
