@@ -284,7 +284,7 @@ static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
     return a->memory->status;
 }
 
-/* It goes, or loses its name. Neither is part of its history, and both are only for a run that has ended. */
+/* The run is marked for deletion, or loses its name. Neither is part of its history, and both happen only to a run that has ended. */
 static hf_status apply_leaving(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 {
     bool is_known = field->number == HF_CHANGE_UNNAMED || (field->value > 0 && field->value < HF_DELETING_COUNT);

@@ -1,4 +1,4 @@
-/* What a run knows of resets: which requests made runs, so that a repeated one is answered with the same run, and which run took its place.
+/* The resets that a run knows of: which requests made runs, so that a repeated one is answered with the same run, and which run took its place.
  * None of it is part of the history. */
 #include "run/machines.h"
 

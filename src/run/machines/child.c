@@ -93,8 +93,8 @@ void hf_children_free(hf_run_memory *memory, hf_run *run)
     HF_VEC_FREE(memory, &run->children);
 }
 
-/* The parent closes. A child that is not started is not started any more; one that is to live on is forgotten; for the others the
- * parent's policy goes out. If a reset puts another run in the parent's place, all children live on. */
+/* The parent closes. Children whose start is on its way are not started. Children that are to live on are forgotten. The others get
+ * a message with the close policy. If a reset puts another run in the parent's place, all children live on. */
 void hf_children_leave(hf_run_memory *memory, hf_run *run, bool is_reset)
 {
     size_t kept = 0;

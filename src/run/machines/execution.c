@@ -72,7 +72,7 @@ hf_status hf_execution_started(hf_apply *a, hf_run *run, const hf_pb_history_eve
     return a->memory->status;
 }
 
-/* Of the run that follows; empty = none does. */
+/* The id of the run that follows this one; empty = none does. */
 static hf_str next_run_id(const hf_pb_history_event *event)
 {
     switch (event->event_type) {

@@ -44,7 +44,7 @@ static int32_t next_attempt(int32_t attempt)
 static void forget(hf_apply *a, hf_run *run, int32_t attempt_next)
 {
     hf_wft *wft = &run->wft;
-    hf_assert(wft->state == HF_WFT_NONE); /* only what no longer has a task is forgotten */
+    hf_assert(wft->state == HF_WFT_NONE); /* the task has ended */
     wft->attempt = attempt_next;
     wft->scheduled_id = wft->started_id = 0;
     wft->scheduled_time = wft->started_time = wft->timeout = wft->first_time = 0;
