@@ -37,7 +37,7 @@ void hf_core_reset_scratch(hf_core *core)
 bool hf_core_begin_step(hf_core *core, hf_clock now)
 {
     hf_assert(core->effects.gone.count == 0 &&
-              core->effects.ready == NULL); /* those of the last change were carried out */
+              core->effects.ready == NULL); /* the effects of the last change were carried out */
     core->now = now;
     core->step++;
     hf_resets_begin_step(core);
@@ -46,9 +46,9 @@ bool hf_core_begin_step(hf_core *core, hf_clock now)
     return core->status == HF_OK;
 }
 
-/* The end of a step: resets and deletions go on, and runs get the messages that others have sent them, each a step of its own. Of very many
- * some stay for the next step, so that other inputs come in between, and some for the next batch, so that the commit of others does not
- * wait for all of them. */
+/* The end of a step: resets and deletions go on, and messages between runs are delivered, each as a step of its own. If there are very many
+ * messages, some stay for the next step, so that other inputs come in between, and some for the next batch, so that its commit is not
+ * delayed by all of them. */
 static void pump(hf_core *core)
 {
     if (!hf_list_is_empty(&core->inbox)) {
@@ -152,7 +152,7 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
     hf_core_use(core, run);
     if (hf_wft_holds(core, run, token)) {
         hf_wft_again(core, run);
-        hf_speculative_again(core, run); /* it is one of the two */
+        hf_speculative_again(core, run); /* the task is either written or speculative */
     }
     hf_activity *activity = token->kind == HF_TASK_ACTIVITY ? hf_run_activity(run, token->scheduled_id) : NULL;
     if (activity != NULL && hf_activity_given(activity) == token->attempt && activity->started_time == token->stamp) {

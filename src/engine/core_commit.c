@@ -69,7 +69,8 @@ static hf_store_request *send_off(hf_core *core, hf_commit_batch *batch)
     hf_assert(hf_list_is_empty(&core->touched) ||
               HF_CANARY(HF_BUG_NEXT_RUN_LATER)); /* engine-E4: every change is in a row or in the journal */
     hf_assert(!core->committing);
-    hf_assert(core->delivered <= core->options.messages_max); /* others wait for so much work of families at most */
+    hf_assert(core->delivered <=
+              core->options.messages_max); /* the commit of others waits for at most this many messages */
     batch->request = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = core->commit_next,

@@ -29,8 +29,9 @@ struct hf_core {
 
     hf_map runs; /* by number */
     hf_list runs_all;
-    hf_list lru;   /* runs that may be dropped, longest unused first */
-    hf_list ended; /* the same, of runs that have ended: mostly asked for soon after */
+    hf_list lru; /* runs that may be dropped, longest unused first */
+    hf_list
+        ended; /* the same for runs that have ended: most are asked for soon after their end, and then never again */
     size_t ended_count;
     hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
     hf_list touched; /* runs with changes in the open batch */
@@ -72,7 +73,7 @@ struct hf_core {
     int64_t order_next;    /* of the next task */
     uint64_t calls;        /* order of arrival */
     uint64_t run_ids;      /* made so far */
-    uint64_t query_count;  /* queries so far, and other things that are counted alike */
+    uint64_t query_count;  /* queries so far, and updates without an id of their own */
     uint64_t incarnation;  /* of this opening */
     unsigned char mac_key[HF_SIPHASH_KEY_LEN];
     bool meta_dirty;

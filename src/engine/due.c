@@ -28,7 +28,7 @@ void hf_due_at(hf_core *core, hf_run *run, int64_t time)
     }
 }
 
-/* With what is not written. */
+/* The earliest deadline of a run, also of tasks that are not written. */
 static int64_t next_due(const hf_run *run)
 {
     int64_t due = hf_run_next_due(run);
@@ -82,7 +82,7 @@ static hf_due_item *find_due(hf_core *core, const hf_run *run, size_t *ret_count
     return items;
 }
 
-/* Fires in the order of time, as if each had fired on time: a workflow may wait for the first of them. */
+/* Fires the deadlines in the order of their times, because a workflow may wait for the first of several. */
 static bool fire_all(hf_core *core, hf_run *run)
 {
     bool news = false;

@@ -149,7 +149,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
         core->event_metadata = NULL;
     }
     event->event_id = run->event_count + 1;
-    if (!event->event_time.has) { /* no event is older than the one before, whatever the clock says */
+    if (!event->event_time.has) { /* no event is older than the one before, even if the clock was set back */
         event->event_time =
             hf_pb_timestamp_of((hf_time){core->now.wall > run->last_time ? core->now.wall : run->last_time});
     }

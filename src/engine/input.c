@@ -15,8 +15,8 @@
 
 /* ---- Finding the run ------------------------------------------------------------------------------------------------- */
 
-/* Loads the run of a token. A token that was handed out ahead of a commit that failed may name a run that does not exist, or one that
- * got this number later. */
+/* Loads the run of a token. If a token was handed out ahead of a commit that failed, its run may not exist, or another
+ * run may have got its number since. */
 static void load_given_out(hf_core *core, hf_call *call, int64_t number)
 {
     hf_assert(call->place == HF_PLACE_NONE);
@@ -51,7 +51,6 @@ static bool is_run_id(hf_str text)
     return hf_uuid_parse(text, &halves[0], &halves[1]);
 }
 
-/* A history goes on with the run it began with, whatever run its workflow id has by now. */
 static void by_name(hf_core *core, hf_call *call, const hf_target *target)
 {
     hf_name *name = hf_name_get(core, target->namespace_, target->workflow_id);
@@ -63,7 +62,7 @@ static void by_name(hf_core *core, hf_call *call, const hf_target *target)
     }
 }
 
-/* Where the history that the call reads goes on; empty = it begins, or the call reads none. */
+/* The page token of a call that reads a history; empty = it asks for the first page, or reads no history. */
 static hf_str page_of(const hf_call *call)
 {
     if (call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY) {
@@ -82,6 +81,7 @@ static bool is_paged(const hf_call *call)
     return page_of(call).len > 0;
 }
 
+/* The next page is of the run that the pages began with, even if its workflow id has another current run by now. */
 static void by_page(hf_core *core, hf_call *call)
 {
     bool is_reverse = call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE;
@@ -94,7 +94,7 @@ static void by_page(hf_core *core, hf_call *call)
     load_given_out(core, call, page.run);
 }
 
-/* Calls that are about no run. False: this one is about one. */
+/* Handles a call that is not about a run. False: the call is about a run. */
 static bool is_of_no_run(hf_core *core, hf_call *call)
 {
     if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
@@ -240,7 +240,7 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
 
 /* ---- Passing it to the run -------------------------------------------------------------------------------------------- */
 
-/* A call that names no run has waited for the one that was current, and another has followed it meanwhile. */
+/* Whether the call did not name a run, waited for the current one, and another run has become the current one meanwhile. */
 static bool is_overtaken(const hf_call *call, const hf_target *target, const hf_run *run)
 {
     return target->names_workflow && target->run_id.len == 0 && !is_paged(call) && !hf_run_is_open(run) &&

@@ -1,4 +1,4 @@
-/* What can be said of a call before its run is found: fields that must be set, and lengths that are bounded. */
+/* Checks of a call that do not need its run: fields that must be set, and lengths that are bounded. */
 #include "engine/input_private.h"
 
 #include "engine/answer.h"
@@ -160,7 +160,7 @@ bool hf_call_rate_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue_m
            hf_call_refuse(core, call, "MaxTasksPerSecond is not a number of tasks.");
 }
 
-/* A namespace is found by its name: its id is made of the name, and nobody keeps a list. */
+/* A namespace is found only by its name: its id is made of the name, and the engine has no list of namespaces. */
 bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
 {
     REQUEST(describe_namespace);
@@ -174,7 +174,7 @@ bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
            hf_call_refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
 }
 
-/* What can be said of a call before its run is found. */
+/* The checks of its own method that do not need its run. */
 bool hf_call_is_good(hf_core *core, hf_call *call)
 {
     if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {

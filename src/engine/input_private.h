@@ -1,11 +1,11 @@
-/* What the files of an input share: input.c, input_target.c, input_check.c and input_dispatch.c. */
+/* Shared by the files of an input: input.c, input_target.c, input_check.c and input_dispatch.c. */
 #ifndef HF_ENGINE_INPUT_PRIVATE_H
 #define HF_ENGINE_INPUT_PRIVATE_H
 
 #include "engine/core_private.h"
 #include "engine/input.h"
 
-/* What a call is about: a workflow id (and perhaps a run), a task token, or a task queue of its namespace. */
+/* The target of a call: a workflow id (and perhaps a run), a task token, or a task queue of its namespace. */
 typedef struct hf_target {
     hf_str namespace_;
     bool names_workflow; /* the request has a place for a workflow id, and that place is there */

@@ -1,4 +1,4 @@
-/* What a call is about: a table of where each request has its workflow id, its task token and the words that are stored. */
+/* The target of a call: a table says where each request has its workflow id, its task token and the words that are stored. */
 #include "engine/input_private.h"
 
 #include <stddef.h>

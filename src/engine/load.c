@@ -327,7 +327,7 @@ static void first_read(hf_core *core, const hf_read *read)
 
 /* ---- Answers of the store --------------------------------------------------------------------------------------------- */
 
-/* The store cannot read its own pages. If it is known which run or calls need them, that fails only those (D4). False: it is not. */
+/* The store cannot read its own pages. If it is known which run or calls need them, only those fail (D4). False: it is not known. */
 static bool is_of_one(hf_core *core, hf_read *read)
 {
     (void)hf_fail(&core->op, HF_ERR_INVALID, "%s", read->request.op.message);

@@ -115,7 +115,7 @@ static void name_is_here(hf_core *core, hf_name *name)
 
 static void name_try(hf_core *core, hf_name *name, int64_t number);
 
-/* Looks for the next run that may have the name: first in the part of the index that is in memory, whose runs are newer (ledger-N2). */
+/* Looks for the next run that may have the name. The part of the index that is in memory comes first: its runs are newer (ledger-N2). */
 static void name_search(hf_core *core, hf_name *name)
 {
     hf_assert(name->loading && !name->fresh);
@@ -154,7 +154,7 @@ static bool has_name(const hf_run *run, const hf_name *name)
            memcmp(text.data + ns.len + 1, id.data, id.len) == 0;
 }
 
-/* While the name was looked for, a run of it began that is newer than what was found. */
+/* While the name was looked for, another run of it has begun, which is newer than any run in the index. */
 static void name_is_newer(hf_core *core, hf_name *name)
 {
     hf_run *run = hf_run_find(core, name->newer);

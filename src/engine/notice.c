@@ -2,8 +2,8 @@
  *
  * Beyond the limit a run is terminated, or gets no more signals, and its workflow code is not told. So there is a warning long before:
  * when an event makes a count pass a fifth of its limit. A count passes that once, so the warning comes once, also over
- * restarts, and nothing has to be stored for it. It is logged when the event is durable. If the process dies between the two there
- * is no warning: that is the price of not storing it. */
+ * restarts, and nothing has to be stored for it. It is logged when the event is durable. If the process dies between the two, the
+ * warning is lost. */
 #include "engine/notice.h"
 
 #include "base/fields.h"

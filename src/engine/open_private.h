@@ -1,4 +1,4 @@
-/* What open.c, open_runs.c and open_held.c share. */
+/* Shared by open.c, open_runs.c and open_held.c. */
 #ifndef HF_ENGINE_OPEN_PRIVATE_H
 #define HF_ENGINE_OPEN_PRIVATE_H
 
@@ -17,7 +17,7 @@ typedef struct hf_opening {
 hf_status hf_open_run(hf_op *op, hf_core *core, hf_store *store, int64_t number, hf_run **ret_run);
 /* Changes of damaged runs, before the journal is read, which has nothing newer for them (ledger-B1). */
 hf_status hf_open_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena);
-/* Runs whose making a crash has interrupted: nobody has seen them, and their rows go. */
+/* Finds runs that a reset was making when the process ended. No caller has seen them, and the first commit deletes their rows. */
 hf_status hf_open_unmade(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena);
 hf_status hf_open_journal(hf_op *op, hf_opening *o);
 /* All runs that opening needs are loaded: checks them, and finds out which are bad. */

@@ -199,7 +199,7 @@ hf_status hf_open_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *aren
     return core->status;
 }
 
-/* Runs whose making a crash has interrupted: nobody has seen them, and their rows go. */
+/* Finds runs that a reset was making when the process ended. No caller has seen them, and the first commit deletes their rows. */
 hf_status hf_open_unmade(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
     hf_row *rows = NULL;
@@ -209,7 +209,7 @@ hf_status hf_open_unmade(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
         hf_store_request get = {
             .verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = hf_making_run(&rows[i])}, .arena = arena};
         HF_TRY(hf_store_ask(op, store, &get));
-        if (!get.found) { /* ledger-G1; else it is the row in the meta table that is wrong */
+        if (!get.found) { /* ledger-G1; if the run has a row, the row in the meta table is wrong */
             hf_reset_undo(core, get.key.a);
         }
     }

@@ -1,6 +1,6 @@
 /* ShutdownWorker: tasks leave the sticky queue of the worker, and its polls are answered without a task, so that it need not wait for the
- * end of their time. A poll that was sent before and comes later is answered at once, too: calls may overtake each other on their
- * way. */
+ * end of their time. Calls may overtake each other on their way, so a poll that the worker sent before the shutdown may come after it: it is
+ * answered at once, too. */
 #include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/matching.h"

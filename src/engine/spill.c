@@ -194,7 +194,7 @@ static void trim(hf_core *core, hf_commit_batch *batch)
     if (keep > core->commit_next || HF_CANARY(HF_BUG_TRIMMED_EARLY)) {
         keep = core->commit_next;
     }
-    hf_assert(keep >= core->journal_first); /* what is in no row is in the journal: engine-E5 */
+    hf_assert(keep >= core->journal_first); /* engine-E5: a change that is in no row is in the journal */
     size_t bytes = 0;
     uint64_t count = keep - core->journal_first;
     hf_assert(count <= core->journal_lens.count - core->journal_start);

@@ -58,7 +58,7 @@ static bool fail_too_big(hf_core *core, hf_run *run, hf_activity *activity, cons
 
 #define HEARTBEAT_TOO_BIG "the details of the heartbeat are too long"
 
-/* What a heartbeat is told: it makes the response of its call, with or without a token. */
+/* Answers a heartbeat, whether its call named the activity by a token or by its id. */
 static void answer_heartbeat(hf_core *core, hf_call *call, bool cancel, bool is_paused, bool is_reset)
 {
     if (cancel) {
@@ -97,7 +97,7 @@ static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *ac
     answer_heartbeat(core, call, cancel, is_paused, is_reset);
 }
 
-/* The same, for the worker's answer. */
+/* The worker says that the attempt failed. True: the activity has ended. */
 static bool failed(hf_core *core, hf_run *run, hf_activity *activity,
                    const hf_pb_respond_activity_task_failed_request *request)
 {
@@ -152,7 +152,7 @@ static void refuse_late(hf_core *core, hf_call *call, const hf_run *run, const h
     }
 }
 
-/* An answer of one method as the same of another: by a token. */
+/* The request of a call by token. */
 typedef union hf_activity_request {
     hf_pb_respond_activity_task_completed_request completed;
     hf_pb_respond_activity_task_failed_request failed;
@@ -206,7 +206,7 @@ void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_toke
     answer(core, call, run, activity, call->method, call->request);
 }
 
-/* The request of a call by id as that of the call by token, which is returned. */
+/* Makes the request of a call by id into one by token. Returns the method of the latter. */
 static hf_method translate(const hf_call *call, hf_activity_request *ret_request, hf_str *ret_activity_id)
 {
     if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED_BY_ID) {
@@ -269,7 +269,7 @@ void hf_activity_answer_by_id(hf_core *core, hf_call *call, hf_run *run)
         return;
     }
     HF_PROBE(core, HF_PROBE_ACTIVITY_BY_ID);
-    if (!runs) { /* somebody has done its work: no worker needs to take it */
+    if (!runs) { /* its work is done: no worker needs to take it */
         HF_PROBE(core, HF_PROBE_ACTIVITY_DONE_UNSTARTED);
         hf_activity_give(core, activity, call, request.completed.identity);
     }

@@ -50,7 +50,7 @@ bool hf_activities_cancel_early(hf_core *core, hf_run *run, hf_str identity)
 
 /* ---- Retries --------------------------------------------------------------------------------------------------------- */
 
-/* A timeout of the whole, or of the wait for a worker: no further attempt would help. */
+/* Whether the schedule-to-close or the schedule-to-start timeout has passed: no further attempt would help. */
 static bool is_out_of_time(const hf_pb_failure *failure)
 {
     if (failure->failure_info_case != HF_PB_FAILURE_TIMEOUT_FAILURE_INFO) {
@@ -60,7 +60,6 @@ static bool is_out_of_time(const hf_pb_failure *failure)
     return type == HF_TIMEOUT_TYPE_SCHEDULE_TO_START || type == HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
 }
 
-/* Schedules another attempt after `failure`, or returns why not. The pause is the policy's, or that of `loss` if there is one. */
 int32_t hf_activity_retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure,
                           const hf_loss *loss)
 {

@@ -138,7 +138,8 @@ static hf_pb_failure *add_last_words(hf_core *core, const hf_activity *activity,
 void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
                                 int32_t retry_state)
 {
-    hf_assert(hf_activity_is_pending(activity) && !hf_activity_is_paused(activity)); /* no timeout passes while it is */
+    hf_assert(hf_activity_is_pending(activity) &&
+              !hf_activity_is_paused(activity)); /* no timeout passes while it is paused */
     hf_pb_activity_task_timed_out_event_attributes body = {
         .failure = add_last_words(core, activity, failure),
         .scheduled_event_id = activity->scheduled_id,

@@ -148,7 +148,8 @@ static void follow(hf_core *core, const hf_run *run, const hf_next *next, hf_sta
     bool is_pinned = facts.versioning_override != NULL &&
                      (facts.versioning_override->override_case == HF_PB_VERSIONING_OVERRIDE_PINNED ||
                       facts.versioning_override->pinned_version.len > 0);
-    body->versioning_override = is_pinned ? facts.versioning_override : NULL; /* any other is of this run alone */
+    body->versioning_override =
+        is_pinned ? facts.versioning_override : NULL; /* any other override is for this run alone */
     body->continued_execution_run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
     body->first_execution_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id));
     body->original_execution_run_id = next->run_id;
@@ -178,7 +179,7 @@ static void begin(hf_core *core, const hf_run *run, const hf_next *next, hf_star
     }
     hf_assert(!hf_run_is_open(run)); /* engine-H1 */
     hf_name_succeed(core, next->run);
-    for (size_t i = 0; i < run->resets.count; i++) { /* a reset that is asked for again is known to the next run, too */
+    for (size_t i = 0; i < run->resets.count; i++) { /* the next run recognises a repeated reset, too */
         hf_pb_run_reset msg = {
             .request_id = hf_owned_str(&run->resets.items[i].request_id),
             .run_id = hf_owned_str(&run->resets.items[i].run_id),

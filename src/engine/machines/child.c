@@ -1,4 +1,4 @@
-/* Children: the command that starts one, the messages about it (message.h), and what becomes of it. Their states: run/machines/child.c. */
+/* Children: the command that starts one, the messages about it (message.h), and its outcome. Their states: run/machines/child.c. */
 #include "engine/commands.h"
 
 #include "engine/answer.h"

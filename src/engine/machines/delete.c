@@ -1,4 +1,4 @@
-/* Deletion: a run goes, with all of its rows.
+/* Deletion: a run is deleted, with all of its rows.
  *
  *     marked --> searching --> found --> gone
  *                    |
@@ -117,7 +117,7 @@ static hf_deletion *deletion_new(hf_core *core, hf_run *run, hf_str namespace_, 
     return it;
 }
 
-/* Nothing has happened to the run: a damaged one that is not deleted after all. */
+/* A damaged run is not deleted after all: nothing has happened to it. */
 void hf_deletion_give_up(hf_core *core, hf_deletion *it)
 {
     hf_run *run = hf_run_find(core, it->run);
@@ -178,7 +178,7 @@ static void unname(hf_core *core, hf_run *run, const hf_deletion *it)
     }
 }
 
-/* The call of a deletion has found a run of its id. */
+/* The call with which a deletion looks at other runs has found one. */
 static void meet(hf_core *core, hf_deletion *it, hf_run *run)
 {
     hf_assert(run->number != it->run);
@@ -215,7 +215,7 @@ void hf_delete_call(hf_core *core, hf_call *call, hf_run *run)
         core->status == HF_OK ? mark(core, run, request->holdfast_all_runs ? HF_DELETING_ALL : HF_DELETING_ONE) : NULL;
     if (it != NULL && request->holdfast_all_runs) {
         call->place = HF_PLACE_ELSEWHERE;
-        it->caller = call; /* answered when all others are marked, too */
+        it->caller = call; /* answered when all older runs are marked */
         return;
     }
     hf_call_response(core, call);
@@ -295,7 +295,7 @@ void hf_deletion_rows_read(hf_core *core, hf_deletion *it, hf_read *read)
     case DELETION_STUCK:
         break;
     }
-    hf_assert(false); /* it asked nothing */
+    hf_assert(false); /* these stages make no reads */
 }
 
 void hf_deletion_failed(hf_core *core, hf_deletion *it, const char *why)

@@ -5,7 +5,7 @@
 
 #define PAGE_ROWS 1024
 
-/* The name under which the caller knows it must lead to it, or must have done so: its row may not tell its name. */
+/* The row of a damaged run may not tell its name. So the name that the caller gives must lead to the run, or must have led to it. */
 void hf_deletion_name_known(hf_core *core, hf_deletion *it, bool is_known, bool is_gone)
 {
     if (!is_known && !is_gone) {
@@ -62,7 +62,7 @@ static void keep_row(hf_core *core, hf_deletion *it, hf_key **items, size_t *cou
     (*count)++;
 }
 
-/* False: a record cannot be read, and may be one of its own. */
+/* False: a record cannot be read, so it may belong to the run. */
 static bool keep_rows(hf_core *core, hf_deletion *it, const hf_read *read)
 {
     for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {

@@ -1,4 +1,4 @@
-/* What the files of a deletion share: delete.c, delete_search.c, delete_bad.c and delete_end.c. */
+/* Shared by the files of a deletion: delete.c, delete_search.c, delete_bad.c and delete_end.c. */
 #ifndef HF_ENGINE_MACHINES_DELETE_PRIVATE_H
 #define HF_ENGINE_MACHINES_DELETE_PRIVATE_H
 
@@ -10,7 +10,7 @@ typedef enum hf_deletion_stage {
     DELETION_SEARCH,
     DELETION_NAME,  /* of a bad run: whether the index has it under this name */
     DELETION_DUE,   /* of a bad run: its deadline is looked for */
-    DELETION_TASKS, /* of a bad run: its tasks are */
+    DELETION_TASKS, /* of a bad run: its tasks are looked for */
     DELETION_FOUND,
     DELETION_STUCK
 } hf_deletion_stage;

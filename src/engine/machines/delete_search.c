@@ -26,7 +26,7 @@ static void search_ended(hf_core *core, hf_deletion *it, bool is_behind)
     hf_deletion_answer(core, it);
 }
 
-/* Another run of the id was met, or the one that the index gave is none. */
+/* The call has met another run of the id, or the run that the index gave has another name. */
 static void call_done(hf_call *call)
 {
     hf_deletion *it = (hf_deletion *)(void *)call;
@@ -36,7 +36,8 @@ static void call_done(hf_call *call)
     }
     hf_status status = call->status;
     bool is_lost = status != HF_OK && status != HF_ERR_NOT_FOUND;
-    if (it->is_newer || (is_lost && it->meets > it->run)) { /* of a damaged run the equal hash decides */
+    if (it->is_newer ||
+        (is_lost && it->meets > it->run)) { /* the name of a damaged run counts as equal if its hash is */
         search_ended(core, it, true);
     } else if (is_lost) {
         hf_deletion_stick(core, it, call->message);

@@ -91,7 +91,7 @@ static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool s
     }
 }
 
-/* The same for a new run whose first task goes along. */
+/* The same for a new run whose first task goes to the caller with the answer. */
 static void answer_eager(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_start_workflow_execution_request *request = call->request;
@@ -481,7 +481,8 @@ void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
-    hf_str identity = request->identity.len > 0 ? request->identity : HF_STR("frontend-service"); /* nobody said who */
+    hf_str identity =
+        request->identity.len > 0 ? request->identity : HF_STR("frontend-service"); /* the request has no identity */
     terminate(core, run, request->reason, request->details, identity, request->links);
     hf_call_response(core, call);
     hf_call_reply(core, call);

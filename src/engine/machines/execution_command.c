@@ -123,8 +123,8 @@ void hf_act_cancel(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_
 
 typedef hf_pb_continue_as_new_workflow_execution_command_attributes continue_attrs;
 
-/* What the command leaves out is as in the run that continues. `attrs` is a copy: the command may have to wait and be decided again, and
- * what is filled in here lasts for one step. */
+/* Fields that the command leaves out are taken from the run that continues. `attrs` is a copy, because the command may have to wait and be
+ * decided again, and the fields that are filled in here last for one step. */
 static bool fill_continue(hf_core *core, const hf_run *run, continue_attrs *attrs)
 {
     if (attrs->workflow_type == NULL || attrs->workflow_type->name.len == 0) {

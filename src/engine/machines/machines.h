@@ -6,7 +6,7 @@
 #include "engine/slot.h"
 #include "service/service.h"
 
-/* Who did what the engine itself decided: the word of a Temporal server. */
+/* The identity in events that the engine itself decided: a Temporal server's word. */
 #define HF_IDENTITY_ENGINE HF_STR("history-service")
 
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identit
 void hf_wft_keep_alive_over(hf_core *core, hf_run *run);
 /* Whether the worker that has the run is alive: its task goes to the sticky queue. */
 bool hf_wft_wants_sticky(hf_core *core, const hf_run *run);
-/* What the answer to a poll says of any task: its token, and which run it is of. False: engine-E2. */
+/* Fills in the fields that the answer to a poll has for every task: its token and its run. False: engine-E2. */
 bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_token *token,
                       hf_pb_poll_workflow_task_queue_response *response);
 /* Starts the waiting task for the poll `call`, and answers the call. */
@@ -119,7 +119,7 @@ hf_str hf_wft_unwritten_events(hf_core *core, const hf_run *run, const hf_wft *w
 /* For speculative tasks (speculative.c): the parts of the above that are alike. */
 int64_t hf_wft_timeout(hf_core *core, const hf_run *run, int32_t attempt);
 void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call, bool sticky, bool again);
-/* The task becomes that of the run; `identity`: what its Started event says. */
+/* The speculative task becomes the workflow task of the run, with its events. `identity` goes into the Started event. */
 void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from, hf_str identity);
 
 /* ---- activity_*.c ------------------------------------------------------------------------------------------------------- */

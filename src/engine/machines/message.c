@@ -153,7 +153,7 @@ static hf_message_answer *const ANSWERS[HF_MESSAGE_KIND_COUNT] = {
     [HF_MESSAGE_TELL] = hf_listener_told,
 };
 
-/* The answer, inside the core. After a broken step only the memory is left to care for. */
+/* The message is answered: its sender learns the outcome. If the core is broken only the memory is freed. */
 static void answered(hf_call *call)
 {
     hf_message *message = hf_message_of(call);

@@ -137,7 +137,7 @@ static bool is_good(hf_core *core, hf_call *call)
            override_is_good(core, call, request->workflow_execution_options->versioning_override);
 }
 
-/* What the options become; the priority is made in the scratch arena. */
+/* Makes the new options of the old ones and those of the request; the priority is made in the scratch arena. */
 static void merge(hf_core *core, const hf_call *call, hf_pb_workflow_execution_options *into)
 {
     const hf_pb_update_workflow_execution_options_request *request = call->request;

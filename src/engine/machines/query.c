@@ -74,7 +74,7 @@ static hf_str name_of(const hf_core *core, const hf_query *query, hf_arena *aren
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
-/* Takes the query out of everything. Its call is no longer parked. */
+/* Removes the query from its queue and its run. Its call is no longer parked. */
 static hf_call *end(hf_core *core, hf_run *run, hf_query *query)
 {
     hf_assert(query->task.run == run && HF_SLOT(run)->unwritten != NULL);
@@ -165,7 +165,7 @@ static void fail_with(hf_core *core, hf_call *call, hf_str message, hf_pb_failur
                       HF_STR_ARGS(message));
 }
 
-/* What a worker says of a query. */
+/* Passes the answer of a worker on to the caller. */
 static void take_answer(hf_core *core, hf_run *run, hf_query *query, const hf_pb_workflow_query_result *result)
 {
     hf_call *call = end(core, run, query);

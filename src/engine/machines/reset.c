@@ -198,7 +198,7 @@ static void met_current(hf_core *core, hf_reset *it, hf_run *run)
     hf_reset_move(it, &core->resets.next);
 }
 
-/* The run that was asked for is here, or there is none. */
+/* The call of the reset is answered: the run is loaded, or does not exist. */
 static void call_done(hf_call *call)
 {
     hf_reset *it = (hf_reset *)(void *)call;
@@ -216,7 +216,7 @@ static void call_done(hf_call *call)
         hf_reset_read_from(core, it, run, 1);
         it->stage = RESET_REAPPLY;
         hf_reset_move(it, &core->resets.next);
-    } else { /* it was deleted: what it had is lost */
+    } else { /* it was deleted, and its events are lost */
         it->stage = RESET_ASK_CURRENT;
         hf_reset_move(it, &core->resets.next);
     }

@@ -109,7 +109,7 @@ static bool is_repeated(hf_core *core, hf_call *call, const hf_run *run)
     return false;
 }
 
-/* Where to, as far as that is known without looking at events. */
+/* Sets the point of the reset, if it is known without looking at events. */
 static void set_point(hf_reset *it, const hf_run *base)
 {
     const hf_pb_reset_workflow_execution_request *request = it->caller->request;

@@ -40,7 +40,7 @@ static void look_for_current(hf_core *core, hf_reset *it)
     hf_reset_move(it, &core->resets.next);
 }
 
-/* Whether what was found out still holds; else the reset goes on from where it does not. */
+/* Whether everything that was found out still holds. If not, the reset goes back to the first stage whose result does not hold. */
 static bool is_ready(hf_core *core, hf_reset *it)
 {
     const hf_run *source = hf_run_find(core, it->source);
@@ -74,7 +74,7 @@ static bool is_ready(hf_core *core, hf_reset *it)
     return true;
 }
 
-/* Activities that were scheduled and not started, as far as the history tells, are so now. */
+/* Activities that the history shows as pending are scheduled now. */
 static void renew_activities(hf_core *core, hf_run *run)
 {
     for (size_t i = 0; i < run->activities.count; i++) {
@@ -86,7 +86,7 @@ static void renew_activities(hf_core *core, hf_run *run)
     }
 }
 
-/* The request id is known from now on, to the base and to the new run, which also takes over what the base knows. */
+/* The base and the new run remember the request id. The new run also takes over the request ids of the base. */
 static void remember(hf_core *core, const hf_reset *it, hf_run *base, hf_run *run)
 {
     const hf_pb_reset_workflow_execution_request *request = it->caller->request;

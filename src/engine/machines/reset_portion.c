@@ -31,7 +31,7 @@ static bool is_full(const hf_core *core, const hf_reset *it)
             it->made->run.event_count - it->made_count >= (int64_t)core->options.reset_portion_count);
 }
 
-/* Takes events from bytes that begin with event `first`; `*ret_left` is what was not looked at. `is_last`: all of them. False: the reset has
+/* Takes events from bytes that begin with event `first`; `*ret_left` are the bytes that were not looked at. `is_last`: all of them. False: the reset has
  * ended. */
 static bool take_from(hf_core *core, hf_reset *it, hf_str bytes, int64_t first, bool is_last, hf_str *ret_left)
 {
@@ -67,7 +67,7 @@ static bool take_from(hf_core *core, hf_reset *it, hf_str bytes, int64_t first, 
     return core->status == HF_OK;
 }
 
-/* What comes after events were taken from the source. */
+/* Events were taken from the source: the reset goes on in this step, or waits for a commit. */
 static void go_on(hf_core *core, hf_reset *it)
 {
     hf_reset_move(it, is_full(core, it) ? &core->resets.full : &core->resets.next);

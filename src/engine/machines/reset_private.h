@@ -1,4 +1,4 @@
-/* What the files of a reset share: reset.c, reset_call.c, reset_events.c, reset_portion.c and reset_last.c. */
+/* Shared by the files of a reset: reset.c, reset_call.c, reset_events.c, reset_portion.c and reset_last.c. */
 #ifndef HF_ENGINE_MACHINES_RESET_PRIVATE_H
 #define HF_ENGINE_MACHINES_RESET_PRIVATE_H
 
@@ -6,11 +6,11 @@
 #include "engine/reset.h"
 
 typedef enum hf_reset_stage {
-    RESET_FIND,        /* the events of the base are searched for the point */
-    RESET_COPY,        /* those up to the point become the first events of the new run */
-    RESET_REAPPLY,     /* those behind it, and those of the runs that continued the base, are looked through */
-    RESET_ASK_NEXT,    /* the run that continued the last one is loaded */
-    RESET_ASK_CURRENT, /* the current run of the id is */
+    RESET_FIND,     /* the events of the base are searched for the point */
+    RESET_COPY,     /* the events up to the point become the first events of the new run */
+    RESET_REAPPLY,  /* the events behind the point, and those of the runs that continued the base, are looked through */
+    RESET_ASK_NEXT, /* the run that continued the last one is loaded */
+    RESET_ASK_CURRENT, /* the current run of the id is loaded */
     RESET_LAST         /* everything is known */
 } hf_reset_stage;
 
@@ -96,7 +96,7 @@ void hf_reset_finish(hf_core *core, hf_reset *it);
 bool hf_reset_take(hf_core *core, hf_reset *it, hf_str bytes);
 /* Where the search has led, after the last event of the base. False: it has failed. */
 bool hf_reset_found(hf_core *core, hf_reset *it);
-/* What the request itself adds to the new run. */
+/* Adds the signals of the request to the new run. */
 void hf_reset_add_signals(hf_core *core, hf_reset *it);
 
 #endif

@@ -8,7 +8,8 @@
  *
  * Before it is accepted an update is in memory only (hf_unwritten): nobody was told more than that it is there, and a caller who
  * gets no answer sends it again, with the same id. Accepted and completed updates are events, and part of the run's state
- * (run/machines/update.c); here is only who waits for them. So are updates that a reset has applied again: an event admits them. Answers are decided with the events and let out with their commit.
+ * (run/machines/update.c), and so are updates that a reset has applied again: an event admits them. Of these only the calls that wait are
+ * kept here. Answers are decided with the events and sent with their commit.
  *
  * engine-Y1  An id names one update of a run: whoever sends it again gets the same outcome, unless it was rejected.
  * engine-Y2  An update is sent only with a workflow task that starts after it came. */
@@ -66,7 +67,7 @@ static int32_t stage_of(const hf_pb_wait_policy *policy)
     return policy != NULL && policy->lifecycle_stage == STAGE_COMPLETED ? STAGE_COMPLETED : STAGE_ACCEPTED;
 }
 
-/* The update is known to the run, by an event that admits it. */
+/* The history has the update, and it is admitted. */
 static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
 {
     hf_str id = hf_owned_str(&update->id);
@@ -80,7 +81,7 @@ static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_upda
     }
 }
 
-/* The update is known to the run. */
+/* The history has the update. */
 static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
 {
     hf_str id = hf_owned_str(&update->id);
@@ -162,7 +163,7 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
             total_max(core));
         hf_update_refuse(core, call, HF_ERR_NOT_READY, why);
         if (call->method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION) {
-            call->detail_type = NULL; /* that of the status tells of a task that is not there yet */
+            call->detail_type = NULL; /* the detail of this status would tell of a task that is not there yet */
             call->detail = NULL;
         }
         return false;

@@ -1,4 +1,4 @@
-/* What update.c, update_wait.c and update_message.c share. */
+/* Shared by update.c, update_wait.c and update_message.c. */
 #ifndef HF_ENGINE_MACHINES_UPDATE_PRIVATE_H
 #define HF_ENGINE_MACHINES_UPDATE_PRIVATE_H
 

@@ -1,4 +1,4 @@
-/* Updates that somebody waits for: which calls wait for which stage of an update, and how they are answered. */
+/* Calls that wait for updates: for which stage each waits, and how they are answered. */
 #include "engine/machines/update_private.h"
 
 #include "base/canary.h"

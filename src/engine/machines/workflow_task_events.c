@@ -7,7 +7,8 @@
 #include "engine/machines/update.h"
 #include "history/limits.h"
 
-/* The queue that a Scheduled event names: the sticky one, also if its worker is not there and the task does not go there. */
+/* The queue that a Scheduled event names: the sticky queue if the run has one, even if the task goes to the normal queue because the sticky
+ * worker is gone. */
 static hf_pb_task_queue queue_of(const hf_run *run, int32_t attempt)
 {
     if (attempt == 1 && run->sticky_queue.len > 0) {
@@ -36,7 +37,7 @@ void hf_wft_emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t 
     hf_event_emit(core, run, &event);
 }
 
-/* Whether the workflow had better continue as new, and why. */
+/* Suggests to continue as new if the history is long, with the reasons. */
 static void suggest(hf_core *core, const hf_wft_facts *facts, hf_pb_workflow_task_started_event_attributes *body)
 {
     const struct {
@@ -84,7 +85,7 @@ hf_pb_history_event hf_wft_started_event(hf_core *core, const hf_wft_facts *fact
     };
 }
 
-/* The same before its Started event is written and when it is: only what cannot change in between counts. */
+/* The answer must be the same before the Started event is written and afterwards, so only updates that cannot change in between count. */
 static bool has_many_updates(const hf_core *core, const hf_run *run, const hf_wft *wft)
 {
     return wft == &run->wft ? hf_updates_are_many(core, run, false) : wft->has_many_updates;
@@ -143,7 +144,7 @@ hf_str hf_wft_unwritten_events(hf_core *core, const hf_run *run, const hf_wft *w
 {
     bool has_them = wft->state != HF_WFT_NONE && wft->is_transient && wft->scheduled_id == run->event_count + 1;
     return has_them ? events_of(core, run, wft, HF_STR(""))
-                    : HF_STR(""); /* who has the task is not said, as on Temporal */
+                    : HF_STR(""); /* without the identity of the worker, as on Temporal */
 }
 
 void hf_wft_materialise(hf_core *core, hf_run *run)

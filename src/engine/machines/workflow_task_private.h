@@ -1,10 +1,10 @@
-/* What the files of workflow tasks share: workflow_task_events.c, _schedule.c, _start.c and _end.c. */
+/* Shared by the files of workflow tasks: workflow_task_events.c, _schedule.c, _start.c and _end.c. */
 #ifndef HF_ENGINE_MACHINES_WORKFLOW_TASK_PRIVATE_H
 #define HF_ENGINE_MACHINES_WORKFLOW_TASK_PRIVATE_H
 
 #include "engine/core_private.h"
 
-/* What a Started event says. */
+/* The facts that a Started event tells. */
 typedef struct hf_wft_facts {
     int64_t count; /* events of the history before it ... */
     int64_t len;   /* ... and their bytes */

@@ -49,13 +49,13 @@ static bool buffer_is_over(const hf_core *core, const hf_run *run)
     return run->buffered.count > limits->buffered_count || run->buffered_len > limits->buffered_len;
 }
 
-/* More events wait for the end of the started task than may: it ends. Nobody is at fault, and nothing is lost. */
+/* Too many events wait for the end of the started task, so it ends. Its worker is not at fault, and no event is lost. */
 static void overflow(hf_core *core, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_BUFFER_OVER);
     hf_wft_fail_task(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_IDENTITY_ENGINE);
     hf_wft_unstick_failed(core, run);
-    hf_flush_buffered(core, run); /* the attempts are counted on, unlike after other failures */
+    hf_flush_buffered(core, run); /* the count of attempts goes on, unlike after other failures */
     hf_assert(core->status != HF_OK || run->buffered.count == 0);
     hf_wft_schedule(core, run);
 }

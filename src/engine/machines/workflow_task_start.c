@@ -167,7 +167,7 @@ void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identit
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
     if (core->status == HF_OK) {
-        answer(core, run, &run->wft, call, *ret_task, true, false); /* the caller knows what was before */
+        answer(core, run, &run->wft, call, *ret_task, true, false); /* the caller knows the events before */
     }
     if (HF_CANARY(HF_BUG_INLINE_TWICE)) {
         hf_wft_again(core, run);
