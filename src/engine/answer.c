@@ -84,9 +84,10 @@ static void put_detail(hf_core *core, hf_call *call, const hf_pb_type *type, con
     call->detail = copy;
 }
 
-/* What is said of the failure is in the call. */
+/* The call has its status and message. */
 static void send_failure(hf_core *core, hf_call *call)
 {
+    hf_assert(call->place == HF_PLACE_NONE || call->place == HF_PLACE_ELSEWHERE); /* it is in no other list */
     hf_assert(call->status != HF_OK);
     if (call->maker != HF_CALL_OF_CLIENT) {
         hf_call_now(call);
@@ -144,7 +145,7 @@ void hf_call_fail_for_good(hf_core *core, hf_call *call, const char *words, cons
     va_end(args);
     call->is_final = true;
     call->words = words;
-    call->detail_type = NULL; /* that of HF_ERR_LIMIT says that it passes */
+    call->detail_type = NULL; /* the detail of HF_ERR_LIMIT would say that the limit passes */
     call->detail = NULL;
     send_failure(core, call);
 }

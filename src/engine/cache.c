@@ -31,6 +31,7 @@ void hf_core_touch(hf_core *core, hf_run *run)
         HF_SLOT(run)->step = core->step;
         core->transitions++;
     }
+    hf_assert(HF_SLOT(run)->commit_dirty <= core->commit_next && HF_SLOT(run)->batch_start <= run->log.len);
 }
 
 void hf_core_use(hf_core *core, hf_run *run)
@@ -62,6 +63,7 @@ void hf_core_unuse(hf_core *core, hf_run *run)
         HF_SLOT(run)->resets > 0 || has_unwritten_heartbeat(run)) {
         return;
     }
+    hf_assert(!hf_node_is_linked(&HF_SLOT(run)->batch_link)); /* engine-E4 */
     HF_SLOT(run)->is_ended = !hf_run_is_open(run);
     core->ended_count += HF_SLOT(run)->is_ended ? 1 : 0;
     hf_list_push_back(HF_SLOT(run)->is_ended ? &core->ended : &core->lru, &HF_SLOT(run)->lru_link);

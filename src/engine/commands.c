@@ -66,7 +66,7 @@ typedef struct hf_command_rule {
     uint32_t attributes; /* the member of the union that goes with it: reading another one would give garbage */
     hf_command_check *check;
     hf_command_act *act;
-    bool closes; /* the run */
+    bool closes; /* it closes the run */
 } hf_command_rule;
 
 static const hf_command_rule RULES[] = {
@@ -154,12 +154,13 @@ static bool check_all(hf_core *core, const hf_run *run, hf_plan *plan)
         if (!check_one(core, run, plan, command)) {
             return false;
         }
-        plan->event_id += command->command_type != HF_COMMAND_TYPE_PROTOCOL_MESSAGE; /* those are counted there */
+        plan->event_id +=
+            command->command_type != HF_COMMAND_TYPE_PROTOCOL_MESSAGE; /* the check of a message counts its event */
     }
     return hf_updates_check_rest(core, run, plan);
 }
 
-/* How many events the history has when the task is completed: with what waits for its end, and with the next task. */
+/* The number of events that the history has when the task is completed, with the events that wait for its end and the next task. */
 static int64_t count_after(const hf_run *run, const hf_plan *plan)
 {
     int64_t waiting = (int64_t)(run->buffered.count - plan->unfired) + plan->early;
@@ -234,8 +235,8 @@ static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, con
     hf_call_fail(core, call, HF_ERR_INVALID, "%s", message);
 }
 
-/* A speculative task whose answer does nothing but reject updates is dropped. A worker that cannot see an event twice says so by not saying
- * that it can: then there may be no event that it saw with this task for the first time. */
+/* Whether the task can be dropped: it is speculative, and its answer only rejects updates. The next task then shows the worker again the
+ * events that it saw with this one for the first time. A worker that does not say that it can handle this must not have seen any. */
 static bool leaves_no_trace(const hf_run *run, const hf_plan *plan)
 {
     const hf_pb_respond_workflow_task_completed_request *request = plan->request;
@@ -291,7 +292,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     hf_pb_history_event first;
     if (plan.closes && hf_chain_may_go_on(core, run)) {
         if (!hf_chain_ready_for_call(core, call, run, &first)) {
-            return; /* decided again when it is here */
+            return; /* decided again when the first event is here */
         }
         plan.first = &first;
     }
@@ -320,6 +321,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     hf_match_remove(core, &run->wft.task);
     hf_wft_materialise(core, run);
     emit_completed(core, run, request);
+    hf_assert(core->status != HF_OK || run->wft.completed_id == run->event_count); /* run-R5: its task is over */
     set_sticky(core, run, request->sticky_attributes);
     for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
         const hf_pb_command *command = &request->commands.items[i];

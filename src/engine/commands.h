@@ -1,4 +1,4 @@
-/* Commands: what a list of them does, and the rule of each: how it is checked and what it becomes. */
+/* Commands: each has a rule with a check and an act; a plan is made of the whole list. */
 #ifndef HF_ENGINE_COMMANDS_H
 #define HF_ENGINE_COMMANDS_H
 
@@ -35,8 +35,8 @@ typedef struct hf_plan {
     int64_t event_id;   /* that the event of the command being checked gets */
     hf_pb_history_event
         *first; /* the run's first event, if its end may lead to another run (machines/chain.c); else NULL */
-    struct hf_update_plan
-        *updates;  /* what its messages say (machines/update.c); NULL = nobody has looked, or there are none */
+    struct hf_update_plan *
+        updates; /* from its messages (machines/update_message.c); NULL = it has none, or they were not looked at yet */
     int32_t cause; /* of the failure, if there is one */
 } hf_plan;
 

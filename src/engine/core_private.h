@@ -29,8 +29,9 @@ struct hf_core {
 
     hf_map runs; /* by number */
     hf_list runs_all;
-    hf_list lru;   /* runs that may be dropped, longest unused first */
-    hf_list ended; /* the same, of runs that have ended: mostly asked for soon after */
+    hf_list lru; /* runs that may be dropped, longest unused first */
+    hf_list
+        ended; /* the same for runs that have ended: most are asked for soon after their end, and then never again */
     size_t ended_count;
     hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
     hf_list touched; /* runs with changes in the open batch */
@@ -72,7 +73,7 @@ struct hf_core {
     int64_t order_next;    /* of the next task */
     uint64_t calls;        /* order of arrival */
     uint64_t run_ids;      /* made so far */
-    uint64_t query_count;  /* queries so far, and other things that are counted alike */
+    uint64_t query_count;  /* queries so far, and updates without an id of their own */
     uint64_t incarnation;  /* of this opening */
     unsigned char mac_key[HF_SIPHASH_KEY_LEN];
     bool meta_dirty;
@@ -125,6 +126,10 @@ hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory 
 bool hf_core_is_whole(hf_core *core);
 /* The next input, or the next part of one. */
 void hf_core_reset_scratch(hf_core *core);
+/* A step begins. False: the core is broken. */
+bool hf_core_begin_step(hf_core *core, hf_clock now);
+/* The end of a portion of steps: tasks that became ready meet polls. */
+void hf_core_end_steps(hf_core *core);
 void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: engine-E2 */
 void hf_core_free_mem(hf_core *core, void *ptr, size_t len);
 void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_PRINTF(3, 4);

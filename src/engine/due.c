@@ -28,7 +28,7 @@ void hf_due_at(hf_core *core, hf_run *run, int64_t time)
     }
 }
 
-/* With what is not written. */
+/* The earliest deadline of a run, also of tasks that are not written. */
 static int64_t next_due(const hf_run *run)
 {
     int64_t due = hf_run_next_due(run);
@@ -82,7 +82,7 @@ static hf_due_item *find_due(hf_core *core, const hf_run *run, size_t *ret_count
     return items;
 }
 
-/* Fires in the order of time, as if each had fired on time: a workflow may wait for the first of them. */
+/* Fires the deadlines in the order of their times, because a workflow may wait for the first of several. */
 static bool fire_all(hf_core *core, hf_run *run)
 {
     bool news = false;
@@ -187,6 +187,7 @@ static void fire_cold(hf_core *core, hf_cold_due *cold)
     if (run != NULL) {
         HF_SLOT(run)->due_load = true;
         core->due_loads++;
+        hf_assert(core->due_loads <= core->options.tick_max); /* they are not all loaded at once */
     }
 }
 
@@ -196,6 +197,7 @@ static bool knows_enough(const hf_core *core)
 {
     const hf_heap_node *first = hf_heap_first(&core->cold_due);
     bool many = core->cold_due.count * sizeof(hf_cold_due) > core->options.mem_max / COLD_SHARE;
+    hf_assert(!many || first != NULL);
     return many && (first->key <= core->now.wall || core->due_cursor.a > core->now.wall);
 }
 

@@ -103,6 +103,7 @@ void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *typ
 
 void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes)
 {
+    hf_assert(field != HF_CHANGE_EVENT); /* those are emitted */
     if (core->status != HF_OK) {
         return;
     }
@@ -114,6 +115,7 @@ void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes)
 
 void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value)
 {
+    hf_assert(field != HF_CHANGE_EVENT); /* those are emitted */
     if (core->status != HF_OK) {
         return;
     }
@@ -123,6 +125,14 @@ void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value)
     apply_last(core, run, start);
 }
 
+/* Whether the event is the last one of the started workflow task. */
+static bool ends_task(const hf_pb_history_event *event)
+{
+    return event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED ||
+           event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED ||
+           event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT;
+}
+
 void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
 {
     if (core->status != HF_OK) {
@@ -130,6 +140,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     }
     change(core, run);
     hf_assert(event->event_type != 0 && event->attributes_case != 0);
+    hf_assert(run->wft.state != HF_WFT_STARTED || ends_task(event)); /* run-R5 */
     core->event_total++;
     int64_t len_before = run->history_len;
     int64_t signals_before = run->signal_count;
@@ -138,7 +149,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
         core->event_metadata = NULL;
     }
     event->event_id = run->event_count + 1;
-    if (!event->event_time.has) { /* no event is older than the one before, whatever the clock says */
+    if (!event->event_time.has) { /* no event is older than the one before, even if the clock was set back */
         event->event_time =
             hf_pb_timestamp_of((hf_time){core->now.wall > run->last_time ? core->now.wall : run->last_time});
     }

@@ -91,7 +91,7 @@ bool hf_event_for_due(hf_core *core, hf_run *run, int64_t event_id, hf_pb_histor
     return fetch != HF_FETCH_COMING;
 }
 
-/* The inputs that waited have their turn. One of them may need another event: the rest then waits on. */
+/* The inputs that waited are decided. If one of them needs another event, the rest goes on waiting. */
 void hf_fetch_go_on(hf_core *core, hf_run *run)
 {
     hf_slot *slot = HF_SLOT(run);
@@ -161,5 +161,5 @@ void hf_fetch_done(hf_core *core, hf_read *read)
 void hf_fetch_failed(hf_core *core, hf_read *read)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
-    arrived(core, read->run, HF_STR("")); /* nobody takes nothing for an event */
+    arrived(core, read->run, HF_STR("")); /* an empty event counts as lost */
 }

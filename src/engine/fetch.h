@@ -26,7 +26,7 @@ bool hf_event_for_due(hf_core *core, hf_run *run, int64_t event_id, hf_pb_histor
 
 #define HF_FETCH_ZONE (-1) /* of hf_slot.fetch_id: the rules of a time zone (zone.h) */
 
-/* What the run waited for is here: its inputs have their turn. */
+/* The event that the run waited for is here: its inputs are decided now. */
 void hf_fetch_go_on(hf_core *core, hf_run *run);
 void hf_fetch_done(hf_core *core, hf_read *read);
 /* Its row cannot be read; core->op says why. */

@@ -81,11 +81,12 @@ static void answer_history(hf_core *core, hf_call *call, hf_run *run, hf_page_wa
 
 static void answer_one(hf_core *core, hf_call *call, hf_run *run, int64_t event_id)
 {
+    hf_assert(event_id > 0 && event_id <= run->event_count); /* run-R1 */
     hf_page_want want = {.page = {.run = run->number, .next = event_id}, .to = event_id, .count_max = 1};
     answer_history(core, call, run, want);
 }
 
-/* The remaining events that a workflow task was started with: as the history was then, whatever has happened to the run since. */
+/* The remaining events of the history as it was when the workflow task started. Later events are not part of it. */
 static void answer_task(hf_core *core, hf_call *call, hf_run *run, hf_page page, size_t count_max)
 {
     const hf_wft *wft = hf_wft_now(run);
@@ -116,7 +117,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
     } else if (wants_close(call)) {
         if (open && request->wait_new_event) {
             park(core, call, run->number);
-        } else if (open) { /* the caller would take any event for the last one */
+        } else if (open) { /* an empty answer: the caller would take any event for the last one */
             hf_call_response(core, call);
             hf_call_reply(core, call);
         } else {

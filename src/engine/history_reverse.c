@@ -141,7 +141,7 @@ void hf_history_reverse_call(hf_core *core, hf_call *call, hf_run *run)
     const hf_pb_get_workflow_execution_history_reverse_request *request = call->request;
     hf_page page = {.run = run->number, .next = run->event_count, .is_reverse = true};
     if (request->next_page_token.len > 0) {
-        hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* input.c has decoded it before */
+        hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* by_page of input.c has decoded it before */
     }
     if (page.next > run->event_count) {
         hf_call_fail(core, call, HF_ERR_INVALID, "NextPageToken belongs to another history");

@@ -35,7 +35,7 @@ void hf_list_memory(hf_core *core, hf_listing *listing)
         if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || run->event_count == 0) { /* its row tells as much or more */
             continue;
         }
-        if (run->deleting != HF_DELETING_NOT) { /* nobody sees it any more */
+        if (run->deleting != HF_DELETING_NOT) { /* hidden from all calls */
             continue;
         }
         listing->unwritten += run->is_written ? 0 : 1;

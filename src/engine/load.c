@@ -1,7 +1,7 @@
-/* Runs and workflow ids that are not in memory: they are read from the store while the calls that need them wait in order (engine-E3). */
+/* Runs that are not in memory: they are read from the store while the calls that need them wait in order (engine-E3). Workflow ids:
+ * load_name.c. */
 #include "engine/load.h"
 
-#include "base/canary.h"
 #include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/due.h"
@@ -11,7 +11,6 @@
 #include "engine/input.h"
 #include "engine/matching.h"
 #include "engine/unwritten.h"
-#include "history/limits.h"
 #include "ledger/rows.h"
 
 #include <stdio.h>
@@ -75,6 +74,7 @@ void hf_slot_free(hf_core *core, hf_slot *slot)
     for (size_t i = 0; i < slot->run.activities.count; i++) {
         hf_match_remove(core, &slot->run.activities.items[i]->task);
     }
+    hf_assert(slot->suspects == 0); /* engine-U3: none of its tasks is a suspect any more */
     hf_heap_remove(&core->due, &slot->due);
     HF_VEC_FREE(&core->runs_memory, &slot->unwanted);
     hf_owned_free(&core->runs_memory, &slot->fetched);
@@ -142,23 +142,11 @@ hf_run *hf_run_load(hf_core *core, int64_t number)
     return run;
 }
 
-void hf_name_bind(hf_name *name, hf_run *run)
-{
-    if (name->run != NULL) {
-        HF_SLOT(name->run)->name = NULL;
-    }
-    if (HF_SLOT(run)->name != NULL) {
-        HF_SLOT(run)->name->run = NULL;
-    }
-    hf_assert(!HF_SLOT(run)->loading);
-    name->run = run;
-    HF_SLOT(run)->name = name;
-}
-
 /* Forgets a run that does not exist, or that cannot be used. */
 void hf_run_remove(hf_core *core, hf_run *run)
 {
     hf_assert(hf_list_is_empty(&HF_SLOT(run)->waiting) && hf_list_is_empty(&HF_SLOT(run)->wanted_as));
+    hf_assert(HF_SLOT(run)->resets == 0 && HF_SLOT(run)->deletion == NULL); /* engine-E4: nothing holds it */
     hf_map_remove(&core->runs, &HF_SLOT(run)->by_number);
     hf_list_remove(&HF_SLOT(run)->all_link);
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
@@ -187,14 +175,12 @@ static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, cons
     }
 }
 
-static void name_check(hf_core *core, hf_name *name, hf_run *run);
-
 static void tell_names(hf_core *core, hf_run *run)
 {
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_pop_front(&HF_SLOT(run)->wanted_as)) != NULL) {
         hf_name *name = HF_CONTAINER(node, hf_name, want_link);
-        name_check(core, name, run);
+        hf_name_check(core, name, run);
         hf_name_drop(core, name);
     }
 }
@@ -287,6 +273,7 @@ static void state_read(hf_core *core, hf_run *run, hf_status status)
 
 static void parts_read(hf_core *core, const hf_read *read)
 {
+    hf_assert(HF_SLOT(read->run)->loading); /* engine-E4 */
     hf_part_rows parts = {0};
     bool wants_parts = false;
     hf_status status = hf_parts_open(&core->op, read->request.rows, read->request.row_count, &core->scratch, &parts);
@@ -331,236 +318,16 @@ static void first_read(hf_core *core, const hf_read *read)
 {
     hf_run *run = read->run;
     hf_row row = {read->request.key, read->request.value};
+    hf_assert(HF_SLOT(run)->loading && run->is_unlearned);
     hf_status status = read->request.found ? hf_run_row_learn(&core->op, &core->runs_memory, run, &row)
                                            : hf_fail(&core->op, HF_ERR_INVALID, "run %lld: its first event is missing",
                                                      (long long)run->number);
     run_was_read(core, run, status);
 }
 
-/* ---- Names ----------------------------------------------------------------------------------------------------------- */
+/* ---- Answers of the store --------------------------------------------------------------------------------------------- */
 
-static hf_name *name_find(hf_core *core, hf_str text, uint64_t hash)
-{
-    for (hf_map_node *node = hf_map_first(&core->names, hash); node != NULL; node = hf_map_next(node)) {
-        hf_name *name = HF_CONTAINER(node, hf_name, by_text);
-        if (hf_str_equal(hf_owned_str(&name->text), text)) {
-            return name;
-        }
-    }
-    return NULL;
-}
-
-hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
-{
-    char text[HF_NAME_TEXT_LEN];
-    size_t len = 0;
-    if (hf_name_text(namespace_, workflow_id, text, &len) != HF_OK) {
-        hf_core_break(core, HF_ERR_TOO_BIG, "a workflow id is too long");
-        return NULL;
-    }
-    uint64_t hash = (uint64_t)hf_name_hash(&core->index, hf_str_of_len(text, len));
-    hf_name *name = name_find(core, hf_str_of_len(text, len), hash);
-    if (name != NULL) {
-        return name;
-    }
-    name = hf_core_alloc(core, sizeof *name);
-    if (name == NULL) {
-        return NULL;
-    }
-    hf_list_init(&name->waiting);
-    hf_owned_set(&core->runs_memory, &name->text, hf_str_of_len(text, len));
-    if (core->status != HF_OK || hf_map_insert(&core->names, &name->by_text, hash) != HF_OK) {
-        hf_owned_free(&core->runs_memory, &name->text);
-        hf_core_free_mem(core, name, sizeof *name);
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return NULL;
-    }
-    name->fresh = true;
-    return name;
-}
-
-void hf_name_drop(hf_core *core, hf_name *name)
-{
-    hf_assert(name->run == NULL || HF_SLOT(name->run)->name == name);
-    if (core->status == HF_OK && name->run == NULL && !name->loading && hf_list_is_empty(&name->waiting)) {
-        hf_map_remove(&core->names, &name->by_text);
-        hf_owned_free(&core->runs_memory, &name->text);
-        hf_core_free_mem(core, name, sizeof *name);
-    }
-}
-
-/* The id is known: the calls that waited go on, in order. */
-static void name_is_here(hf_core *core, hf_name *name)
-{
-    hf_node *node = NULL;
-    while (core->status == HF_OK && !name->loading && (node = hf_list_pop_front(&name->waiting)) != NULL) {
-        hf_input_name(core, HF_CONTAINER(node, hf_call, link), name);
-    }
-}
-
-static void name_try(hf_core *core, hf_name *name, int64_t number);
-
-/* Looks for the next run that may have the name: first in the part of the index that is in memory, whose runs are newer (ledger-N2). */
-static void name_search(hf_core *core, hf_name *name)
-{
-    hf_assert(name->loading && !name->fresh);
-    int64_t hash = (int64_t)name->by_text.hash;
-    if (!name->in_table) {
-        int64_t number = hf_names_below(&core->index, hash, name->below);
-        if (number != 0) {
-            name_try(core, name, number);
-            return;
-        }
-        name->in_table = true;
-        name->below = INT64_MAX;
-    }
-    hf_read *read = hf_read_new(core, HF_READ_NAME, HF_TABLE_NAME);
-    if (read == NULL) {
-        return;
-    }
-    read->name = name;
-    name->deletes = core->index.deletes;
-    read->request.key = (hf_key){.a = hash};
-    read->request.key_end = (hf_key){.a = hash, .b = name->below};
-    read->request.backwards = true;
-    read->request.row_max = 1;
-    hf_read_submit(core, read);
-}
-
-static bool has_name(const hf_run *run, const hf_name *name)
-{
-    if (run->is_nameless) {
-        return false;
-    }
-    hf_str ns = hf_owned_str(&run->namespace);
-    hf_str id = hf_owned_str(&run->workflow_id);
-    hf_str text = hf_owned_str(&name->text);
-    return text.len == ns.len + 1 + id.len && memcmp(text.data, ns.data, ns.len) == 0 &&
-           memcmp(text.data + ns.len + 1, id.data, id.len) == 0;
-}
-
-/* A run that the index gives for this name was loaded. */
-/* While the name was looked for, a run of it began that is newer than what was found. */
-static void name_is_newer(hf_core *core, hf_name *name)
-{
-    hf_run *run = hf_run_find(core, name->newer);
-    name->newer = 0;
-    if (run == NULL || HF_SLOT(run)->loading || HF_SLOT(run)->bad) { /* it has left memory: the index has it by now */
-        name->in_table = false;
-        name->below = INT64_MAX;
-        name_search(core, name);
-        return;
-    }
-    name->loading = false;
-    hf_name_bind(name, run);
-    name_is_here(core, name);
-}
-
-void hf_name_succeed(hf_core *core, hf_run *run)
-{
-    hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));
-    if (name == NULL) {
-        return;
-    }
-    name->fresh = false;
-    if (name->loading) {
-        name->newer = run->number;
-        return;
-    }
-    name->bad_run = 0;
-    hf_name_bind(name, run);
-}
-
-static void name_check(hf_core *core, hf_name *name, hf_run *run)
-{
-    if (name->newer != 0) {
-        name_is_newer(core, name);
-        return;
-    }
-    if (HF_SLOT(run)->bad) { /* its name cannot be compared: the equal hash decides */
-        name->loading = false;
-        name->bad_run = run->number;
-        name_is_here(core, name);
-        return;
-    }
-    if (!has_name(run, name) && !HF_CANARY(HF_BUG_NAME_NOT_COMPARED)) {
-        HF_PROBE(core, HF_PROBE_NAME_ALIKE);
-        name_search(core, name);
-        return;
-    }
-    name->loading = false;
-    hf_name_bind(name, run);
-    name_is_here(core, name);
-}
-
-static void name_try(hf_core *core, hf_name *name, int64_t number)
-{
-    hf_assert(name->loading && number < name->below); /* ledger-N2: from the newest to the oldest */
-    name->below = number;
-    hf_run *run = hf_run_load(core, number);
-    if (run == NULL) {
-        return;
-    }
-    if (HF_SLOT(run)->loading) {
-        hf_list_push_back(&HF_SLOT(run)->wanted_as, &name->want_link);
-    } else {
-        name_check(core, name, run);
-    }
-}
-
-hf_run *hf_name_current(hf_core *core, hf_str namespace_, hf_str workflow_id)
-{
-    char text[HF_NAME_TEXT_LEN];
-    size_t len = 0;
-    if (hf_name_text(namespace_, workflow_id, text, &len) != HF_OK) {
-        return NULL;
-    }
-    hf_str name_text = hf_str_of_len(text, len);
-    const hf_name *name = name_find(core, name_text, (uint64_t)hf_name_hash(&core->index, name_text));
-    return name != NULL ? name->run : NULL;
-}
-
-hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
-{
-    hf_name *name = hf_name_add(core, namespace_, workflow_id);
-    if (name == NULL || !name->fresh) {
-        return name;
-    }
-    name->fresh = false;
-    if (!hf_filter_may_have(&core->filter, name->by_text.hash)) {
-        HF_PROBE(core, HF_PROBE_NAME_FILTERED);
-        return name;
-    }
-    name->loading = true;
-    name->in_table = false;
-    name->below = INT64_MAX;
-    name_search(core, name);
-    return core->status == HF_OK ? name : NULL;
-}
-
-static void name_read(hf_core *core, hf_read *read)
-{
-    hf_name *name = read->name;
-    int64_t number = read->request.row_count > 0 ? read->request.rows[0].key.b : 0;
-    if (name->newer != 0) {
-        name_is_newer(core, name);
-    } else if (number != 0 && name->deletes != core->index.deletes) { /* this row may be gone by now */
-        HF_PROBE(core, HF_PROBE_NAME_STALE);
-        name_search(core, name);
-    } else if (number != 0 && hf_names_is_gone(&core->index, (int64_t)name->by_text.hash, number)) { /* ledger-N1 */
-        HF_PROBE(core, HF_PROBE_NAME_GONE);
-        name->below = number;
-        name_search(core, name);
-    } else if (number != 0) {
-        name_try(core, name, number);
-    } else {
-        name->loading = false; /* no run has it */
-        name_is_here(core, name);
-    }
-    hf_name_drop(core, name);
-}
-
-/* The store cannot read its own pages. If it is known which run or calls need them, that fails only those (D4). False: it is not. */
+/* The store cannot read its own pages. If it is known which run or calls need them, only those fail (D4). False: it is not known. */
 static bool is_of_one(hf_core *core, hf_read *read)
 {
     (void)hf_fail(&core->op, HF_ERR_INVALID, "%s", read->request.op.message);
@@ -617,7 +384,7 @@ void hf_load_done(hf_core *core, hf_read *read)
     }
     switch (read->kind) {
     case HF_READ_NAME:
-        name_read(core, read);
+        hf_name_read(core, read);
         return;
     case HF_READ_RUN: {
         hf_queue *queue = HF_SLOT(read->run)->wanted_by;

@@ -76,6 +76,9 @@ void hf_name_drop(hf_core *core, hf_name *name);                            /* i
 void hf_name_bind(hf_name *name, hf_run *run); /* `run` becomes its current run; old bindings of both end */
 /* The run follows the one that was the current run of its id. */
 void hf_name_succeed(hf_core *core, hf_run *run);
+/* A run that the index gives for this name was loaded: does it have the name? If not the search goes on. */
+void hf_name_check(hf_core *core, hf_name *name, hf_run *run);
+void hf_name_read(hf_core *core, hf_read *read); /* the answer to HF_READ_NAME */
 void hf_load_done(hf_core *core, hf_read *read);
 hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table);
 void hf_read_submit(hf_core *core, hf_read *read);

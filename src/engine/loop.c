@@ -79,6 +79,7 @@ void hf_loop_ask_store(void *state, hf_store_request *request)
     hf_engine *engine = state;
     request->done = request_done;
     request->owner = engine;
+    hf_assert(engine->queue != NULL); /* engine-L3: a core that serves calls has a store */
     engine->requests_out++;
     hf_store_queue_submit(engine->queue, request);
 }

@@ -1,4 +1,4 @@
-/* What the files of the loop share (loop.c). */
+/* Shared by the files of the loop (loop.c). */
 #ifndef HF_ENGINE_LOOP_PRIVATE_H
 #define HF_ENGINE_LOOP_PRIVATE_H
 

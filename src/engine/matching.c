@@ -336,7 +336,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
     }
 }
 
-/* The answer says how many more wait. */
+/* The answer tells the number of tasks that still wait. */
 static void hint(const hf_core *core, const hf_call *call, const hf_queue *queue)
 {
     hf_pb_poll_workflow_task_queue_response *response = call->response;
@@ -352,7 +352,7 @@ static void pump(hf_core *core, hf_queue *queue)
     bool has_tasks =
         queue->task_count > 0 || queue->suspect_count > 0 || queue->cursor.has_rows || !hf_list_is_empty(&queue->cold);
     if (has_tasks && queue->poll_count > 0 && !hf_queue_may_give(core, queue)) {
-        return; /* nor are runs loaded before there is a token */
+        return; /* no token: neither are tasks given nor runs loaded */
     }
     if (queue->suspect_count > 0 && queue->poll_count > 0) {
         hf_suspect_poll(core, queue);
@@ -372,7 +372,7 @@ static void pump(hf_core *core, hf_queue *queue)
         start(core, task, call);
         hint(core, call, queue);
     }
-    /* While a worker has a suspect, tasks and polls wait beside each other. The polls that are left may take what is younger on disk. */
+    /* While a worker has a suspect, tasks and polls may both wait. The polls that are left may take younger tasks from disk. */
     if (core->status == HF_OK && queue->task_count == 0 && polls_ready(core, queue) > queue->loads &&
         !hf_list_is_empty(&queue->cold)) {
         fetch_cold(core, queue);
@@ -506,7 +506,8 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
             HF_PROBE(core, HF_PROBE_BAD_RECORD); /* the run is still found by its deadline, if it has one */
         }
     }
-    if (hf_cursor_end(&queue->cursor, &read->request)) { /* not if a task went cold meanwhile: it may be missing here */
+    if (hf_cursor_end(&queue->cursor,
+                      &read->request)) { /* false if a task has left memory meanwhile: its row may be missing here */
         queue->cursor.has_rows = false;
     }
     hf_queue_mark(core, queue);

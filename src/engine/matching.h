@@ -42,7 +42,7 @@ struct hf_queue {
     int64_t rate_full_at;   /* mono ns: when all tokens are back */
     hf_heap_node rate_wait; /* of core->rated, while polls wait for the next token */
 
-    /* Who polls it, and how fast tasks come and are given to workers (queue_describe.c). */
+    /* Its pollers, and how fast tasks come and are given to workers (queue_describe.c). */
     hf_list pollers; /* hf_poller, by their last poll */
     size_t poller_count;
     hf_queue_tally added;

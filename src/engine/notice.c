@@ -2,8 +2,8 @@
  *
  * Beyond the limit a run is terminated, or gets no more signals, and its workflow code is not told. So there is a warning long before:
  * when an event makes a count pass a fifth of its limit. A count passes that once, so the warning comes once, also over
- * restarts, and nothing has to be stored for it. It is logged when the event is durable. If the process dies between the two there
- * is no warning: that is the price of not storing it. */
+ * restarts, and nothing has to be stored for it. It is logged when the event is durable. If the process dies between the two, the
+ * warning is lost. */
 #include "engine/notice.h"
 
 #include "base/fields.h"
@@ -104,6 +104,7 @@ void hf_notice_gather(hf_core *core, hf_commit_batch *batch, hf_run *run)
         0) { /* the numbers of hf_notice_sentence, without the events that ended it */
         const hf_count over_events = {"events", HF_SLOT(run)->over_count, limits->history_count};
         const hf_count over_bytes = {"history_bytes", HF_SLOT(run)->over_len, limits->history_len};
+        hf_assert(!hf_run_is_open(run) && HF_SLOT(run)->over_count > 0);
         bool is_count = over_events.is > over_events.limit;
         add(core, batch, run, HF_LOG_ERROR, "workflow_over_limit", is_count ? over_events : over_bytes,
             "the run was terminated");
@@ -125,6 +126,7 @@ void hf_notice_tell(hf_core *core, hf_commit_batch *batch)
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&batch->notices)) != NULL) {
         const hf_notice *notice = HF_CONTAINER(node, hf_notice, link);
+        hf_assert(core->options.log != NULL); /* else none was gathered */
         core->options.log(core->options.log_state, notice->level, notice->event, notice->fields);
     }
 }

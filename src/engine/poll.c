@@ -50,7 +50,7 @@ hf_call *hf_polls_first(const hf_core *core)
     return first;
 }
 
-/* A poll that waited long enough is answered without a task; a history poll with what there is. */
+/* A poll that has waited long enough is answered without a task, a history poll with the events that are there. */
 static void expire(hf_core *core, hf_call *call)
 {
     if (call->place == HF_PLACE_QUERY) {

@@ -14,10 +14,10 @@
 #define POLLER_SPAN (INT64_C(300) * 1000000000) /* how long a poller is remembered */
 #define POLLERS_MAX 1000                        /* of one queue; those that polled longest ago are forgotten first */
 #define BACKLOG_READ_MAX 4096                   /* rows that are counted for one answer */
-#define RATE_DEFAULT 100000.0                   /* tasks a second: what is shown where there is no limit */
+#define RATE_DEFAULT 100000.0                   /* tasks a second: shown for a queue without a limit */
 #define TALLY_SPAN (INT64_C(5) * 1000000000)    /* ns of one count */
 
-/* Somebody who polls a queue. */
+/* A poller of a queue. */
 typedef struct hf_poller {
     hf_map_node by_name; /* of core->pollers */
     hf_node link;        /* of queue->pollers */
@@ -77,7 +77,7 @@ static hf_poller *add(hf_core *core, hf_queue *queue, hf_str identity)
 
 void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb_double_value *rate)
 {
-    hf_node *last = hf_list_last(&queue->pollers); /* mostly the same one polls again */
+    hf_node *last = hf_list_last(&queue->pollers); /* the poller that came last mostly polls again */
     hf_poller *poller = last != NULL ? HF_CONTAINER(last, hf_poller, link) : NULL;
     if (poller == NULL || !hf_str_equal(hf_owned_str(&poller->identity), identity)) {
         poller = find(core, queue, identity);

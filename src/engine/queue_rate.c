@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-#define RATE_BURST_SECONDS 1 /* tokens of so many seconds may be spent at once */
+#define RATE_BURST_SECONDS 1 /* seconds whose tokens may be spent at once */
 #define INTERVALS_MAX 1e9    /* tokens of a bucket: more are given out at once anyway */
 #define RATE_SLACK_MAX (INT64_C(1000000000) * RATE_BURST_SECONDS)
 #define INTERVAL_MAX (INT64_MAX / 8) /* ns between two tokens: more than anybody waits for */
@@ -28,7 +28,7 @@ static int64_t interval_of(const hf_queue *queue)
     return ns >= (double)INTERVAL_MAX ? INTERVAL_MAX : ns < 1 ? 1 : (int64_t)ns;
 }
 
-/* How far ahead of now the bucket may be full, and there is a token: all but one may be missing. */
+/* The bucket has a token if the time at which it is full is at most this much (ns) ahead: then at least one token is there. */
 static int64_t slack_of(const hf_queue *queue)
 {
     double tokens = ceil(queue->rate * RATE_BURST_SECONDS);
@@ -47,7 +47,7 @@ void hf_queue_set_rate(hf_core *core, hf_queue *queue, const hf_pb_double_value 
     }
     queue->rate = is;
     queue->rate_full_at = core->now.mono;
-    if (is > 0) { /* the same ones are missing in the new bucket, and no more than it holds */
+    if (is > 0) { /* the new bucket lacks the same number of tokens, or all that it can hold */
         double ns = missing * (double)interval_of(queue);
         int64_t most = slack_of(queue) + interval_of(queue);
         queue->rate_full_at += ns < (double)most ? (int64_t)ns : most;

@@ -85,8 +85,8 @@ static bool is_final(const hf_pb_retry_policy *policy, const hf_pb_failure *fail
     }
 }
 
-/* Initial interval times coefficient to the power of the attempts that failed before, no more than the longest; or what the failure asks
- * for instead. 0: there is no pause, and so no next attempt: a Temporal server takes a delay of 0 of an activity for that. */
+/* The initial interval times the coefficient to the power of the attempts that failed before, at most the longest interval; or the delay that
+ * the failure asks for. 0: no next attempt. (A Temporal server reads a delay of 0 from an activity the same way.) */
 static int64_t pause_of(const hf_retry_case *c)
 {
     hf_assert(c->attempt > 0);

@@ -11,7 +11,7 @@ hf_status hf_retry_check(hf_op *op, const hf_pb_retry_policy *policy);
 /* A copy that leaves nothing out; NULL stands for one that leaves everything out. NULL: no memory. */
 hf_pb_retry_policy *hf_retry_fill(hf_arena *arena, const hf_pb_retry_policy *given);
 
-/* What is known when an attempt has failed. */
+/* An attempt that has failed. */
 typedef struct hf_retry_case {
     const hf_pb_retry_policy *policy; /* filled */
     const hf_pb_failure *failure;

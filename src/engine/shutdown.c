@@ -1,6 +1,6 @@
 /* ShutdownWorker: tasks leave the sticky queue of the worker, and its polls are answered without a task, so that it need not wait for the
- * end of their time. A poll that was sent before and comes later is answered at once, too: calls may overtake each other on their
- * way. */
+ * end of their time. Calls may overtake each other on their way, so a poll that the worker sent before the shutdown may come after it: it is
+ * answered at once, too. */
 #include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/matching.h"
@@ -21,6 +21,7 @@ typedef struct hf_shut_worker {
 
 static void forget_first(hf_core *core)
 {
+    hf_assert(core->shut_count > 0);
     hf_shut_worker *first = HF_CONTAINER(hf_list_pop_front(&core->shut_workers), hf_shut_worker, link);
     hf_owned_free(&core->runs_memory, &first->key);
     hf_core_free_mem(core, first, sizeof *first);
@@ -54,6 +55,7 @@ static void remember(hf_core *core, hf_str key)
     hf_list_push_back(&core->shut_workers, &worker->link);
     core->shut_count++;
     forget_old(core);
+    hf_assert(core->shut_count <= SHUT_MAX);
 }
 
 bool hf_worker_is_shut(hf_core *core, hf_str key)

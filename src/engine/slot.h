@@ -12,7 +12,7 @@ typedef struct hf_unwritten hf_unwritten;
 typedef struct hf_deletion hf_deletion;
 typedef struct hf_reset hf_reset;
 
-/* What a task is, and its token. */
+/* The kind of a task, and of its token. */
 typedef enum hf_task_kind { HF_TASK_WORKFLOW, HF_TASK_ACTIVITY, HF_TASK_QUERY } hf_task_kind;
 
 /* The task that a token names. */
@@ -57,7 +57,7 @@ typedef struct hf_slot {
     bool fetch_tell;    /* its listener waits for it (machines/listener.c) */
     hf_node zone_link;  /* of a time zone whose rules it waits for (zone.c) */
 
-    hf_unwritten *unwritten; /* what is never written (unwritten.h); NULL = there is nothing */
+    hf_unwritten *unwritten; /* its queries and updates that are never written (unwritten.h); NULL = it has none */
 
     hf_deletion *deletion; /* it is being deleted (delete.h), which holds it in memory; NULL = it is not */
 
@@ -74,7 +74,7 @@ typedef struct hf_slot {
     size_t batch_start;    /* of the log: where the open batch begins */
     uint64_t commit_dirty; /* the first commit that is not in its rows */
     bool spill_now;        /* closed: its rows are written with the open batch */
-    unsigned notices;   /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
+    unsigned notices;   /* HF_BIT of hf_notice_kind: warnings for the log when the open batch is durable (notice.c) */
     int64_t over_count; /* with HF_NOTICE_ENDED: events that the run had, or would have had, when a limit ended it */
     int64_t over_len;   /* the same for its history's bytes */
 } hf_slot;

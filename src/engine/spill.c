@@ -58,6 +58,7 @@ static void put_name(hf_core *core, const hf_run *run)
 static void put_task(hf_core *core, hf_commit_batch *batch, hf_run *run, const hf_task *task, int32_t count)
 {
     hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .count = count};
+    hf_assert(count > 0 && !task->is_query && !task->is_speculative); /* ledger-W3 */
     hf_task_put(&batch->writes, run, hf_owned_str(&task->queue->text), task->order, &record);
     core->tasks_on_disk = true;
 }
@@ -193,7 +194,7 @@ static void trim(hf_core *core, hf_commit_batch *batch)
     if (keep > core->commit_next || HF_CANARY(HF_BUG_TRIMMED_EARLY)) {
         keep = core->commit_next;
     }
-    hf_assert(keep >= core->journal_first); /* what is in no row is in the journal: engine-E5 */
+    hf_assert(keep >= core->journal_first); /* engine-E5: a change that is in no row is in the journal */
     size_t bytes = 0;
     uint64_t count = keep - core->journal_first;
     hf_assert(count <= core->journal_lens.count - core->journal_start);
@@ -280,5 +281,7 @@ void hf_journal_put(hf_core *core, hf_commit_batch *batch)
         core->journal_len += len;
     }
     core->deletions.gone.len = 0;
+    hf_assert(core->status != HF_OK || core->journal_lens.count - core->journal_start ==
+                                           core->commit_next - core->journal_first + 1); /* ledger-J1 */
     give_back(core);
 }

@@ -15,7 +15,7 @@ struct hf_unwritten {
     hf_run *run;
     hf_node unsettled_link; /* of core->unsettled, when its run may have changed */
     hf_list queries;        /* hf_query (machines/query.c), in order of arrival */
-    hf_list updates;        /* hf_asked (machines/update.c), the same */
+    hf_list updates;        /* hf_asked (machines/update_wait.c), the same */
     hf_wft speculative;     /* machines/speculative.c; its state is NONE: there is none */
 };
 

@@ -268,11 +268,13 @@ static hf_status apply_unbuffered(hf_apply *a, hf_run *run, uint64_t index_plus_
                        (unsigned long long)index_plus_one);
     }
     size_t index = (size_t)index_plus_one - 1;
+    hf_assert(run->buffered_len >= run->buffered.items[index].len);
     run->buffered_len -= run->buffered.items[index].len;
     hf_owned_free(a->memory, &run->buffered.items[index]);
     run->buffered.count--;
     memmove(&run->buffered.items[index], &run->buffered.items[index + 1],
             (run->buffered.count - index) * sizeof *run->buffered.items);
+    hf_assert(run->buffered.count > 0 || run->buffered_len == 0);
     return HF_OK;
 }
 
@@ -282,7 +284,7 @@ static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
     return a->memory->status;
 }
 
-/* It goes, or loses its name. Neither is part of its history, and both are only for a run that has ended. */
+/* The run is marked for deletion, or loses its name. Neither is part of its history, and both happen only to a run that has ended. */
 static hf_status apply_leaving(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 {
     bool is_known = field->number == HF_CHANGE_UNNAMED || (field->value > 0 && field->value < HF_DELETING_COUNT);

@@ -2,7 +2,7 @@
  * function serves both. */
 #include "run/machines.h"
 
-/* Payloads that stand for nothing: an upsert with one removes the key. */
+/* Payloads that mean "no value": an upsert with one removes the key. */
 static bool is_nothing(const hf_pb_payload *payload)
 {
     return payload == NULL || payload->data.len == 0 || hf_str_equal(payload->data, HF_STR("null")) ||

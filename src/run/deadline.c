@@ -1,4 +1,4 @@
-/* Deadlines: when the next thing happens to a run without an input from outside. All of them follow from its state. */
+/* Deadlines: the next time at which a run changes without a call. All of them follow from its state. */
 #include "run/run.h"
 
 static int64_t least(int64_t a, int64_t b)
@@ -19,7 +19,7 @@ int64_t hf_bound_end(int64_t time, int64_t bound)
 
 /* ---- The execution ----------------------------------------------------------------------------------------------------- */
 
-/* The time of a run begins when its first workflow task may. That of its chain has begun with the first run. */
+/* The run timeout counts from the time at which the first workflow task may start. The expiration counts from the first run of the chain. */
 int64_t hf_execution_deadline(const hf_run *run)
 {
     int64_t begin = run->first_task_at != 0 ? run->first_task_at : run->start_time;
@@ -99,7 +99,7 @@ int64_t hf_activity_deadline(const hf_activity *activity)
     return INT64_MAX;
 }
 
-/* The one that was due first; of two at the same time the one that comes first here, as on a Temporal server. */
+/* The timeout that was due first; of two with the same time the one that is first in the table, as on a Temporal server. */
 int32_t hf_activity_timeout_passed(const hf_activity *activity, int64_t now)
 {
     bool is_started = activity->state == HF_ACTIVITY_STARTED;

@@ -28,7 +28,7 @@ static hf_pb_timestamp end_of(int64_t time, int64_t span)
     return ends ? hf_pb_timestamp_of((hf_time){end}) : (hf_pb_timestamp){0};
 }
 
-/* Its options as they are now: those of its event, or what somebody made of them. */
+/* Its current options: those of its event, unless they were changed since. */
 static hf_pb_activity_options *describe_options(hf_arena *arena, const hf_activity *activity)
 {
     hf_pb_history_event event = {0};

@@ -1,4 +1,4 @@
-/* The memory of runs. Whatever a run owns comes from one allocator and is counted there. A failed allocation is remembered, so that
+/* The memory of runs. All memory that a run owns comes from one allocator and is counted there. A failed allocation is remembered, so that
  * code which fills a run need not check every step: it checks once, at the end, and throws the run away if memory was missing. */
 #ifndef HF_RUN_MEMORY_H
 #define HF_RUN_MEMORY_H

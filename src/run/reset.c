@@ -1,4 +1,4 @@
-/* What a run knows of resets: which requests made runs, so that a repeated one is answered with the same run, and which run took its place.
+/* The resets that a run knows of: which requests made runs, so that a repeated one is answered with the same run, and which run took its place.
  * None of it is part of the history. */
 #include "run/machines.h"
 
@@ -23,6 +23,7 @@ void hf_resets_free(hf_run_memory *memory, hf_run *run)
 
 void hf_resets_add(hf_run_memory *memory, hf_run *run, hf_str request_id, hf_str run_id)
 {
+    hf_assert(run->resets.count <= HF_RESETS_KEPT_MAX);
     if (run->resets.count == HF_RESETS_KEPT_MAX) {
         forget(memory, &run->resets.items[0]);
         run->resets.count--;

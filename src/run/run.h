@@ -204,13 +204,13 @@ typedef struct hf_mark {
     size_t at;
 } hf_mark;
 
-/* What a run is of. Ids of different kinds never meet: see hf_name_text. */
+/* The kind of a run. Ids of different kinds never meet: see hf_name_text. */
 typedef enum hf_run_kind { HF_KIND_WORKFLOW } hf_run_kind;
 #define HF_RUN_KIND_COUNT 1
 
-/* What the state knows, and how its row says it. Rows of an earlier version are brought up to this one when they are read. */
-#define HF_RUN_VERSION_START 1 /* from here on it knows its start: hf_run_learn */
-#define HF_RUN_VERSION 2       /* a row leaves out what other fields of it tell: hf_run_unabridge */
+/* The version of the state and of its row. Rows of an earlier version are brought up to this one when they are read. */
+#define HF_RUN_VERSION_START 1 /* from this version on the state has the facts of its start: hf_run_learn */
+#define HF_RUN_VERSION 2       /* from this version on a row leaves out what other fields of it tell: hf_run_unabridge */
 
 /* A request that has made a run by a reset: whoever sends it again gets the same run. */
 typedef struct hf_reset_made {
@@ -219,11 +219,11 @@ typedef struct hf_reset_made {
 } hf_reset_made;
 #define HF_RESETS_KEPT_MAX 16 /* of those, with one run: the last ones; each may be some 1,000 bytes of a state row */
 
-/* Whether a run is about to go. */
+/* Whether a run is being deleted, and with which others. */
 typedef enum hf_deleting {
     HF_DELETING_NOT,
-    HF_DELETING_ONE, /* it is */
-    HF_DELETING_ALL  /* and so are all older runs of its workflow id */
+    HF_DELETING_ONE, /* this run */
+    HF_DELETING_ALL  /* this run and all older runs of its workflow id */
 } hf_deleting;
 #define HF_DELETING_COUNT 3
 
@@ -240,7 +240,7 @@ struct hf_run {
     hf_owned task_queue;
 
     /* Of the start, and what became of it. */
-    hf_owned start;             /* WorkflowExecutionStartedEventAttributes: what is rare, see hf_run_learn */
+    hf_owned start;             /* WorkflowExecutionStartedEventAttributes: only rare fields, see hf_run_learn */
     hf_owned memo;              /* Memo */
     hf_owned search_attributes; /* SearchAttributes */
     hf_owned user_metadata;     /* UserMetadata */
@@ -258,7 +258,7 @@ struct hf_run {
     uint64_t chain;
     int64_t signal_count;
     int64_t close_event_id;
-    hf_deleting deleting; /* nobody sees it any more, and it goes as soon as it can; it is closed */
+    hf_deleting deleting; /* it is closed, hidden from all calls, and deleted as soon as nothing uses it */
     bool is_nameless;     /* its workflow id does not lead to it any more; it is closed */
     hf_wft wft;
     hf_owned sticky_queue;
@@ -429,14 +429,15 @@ void hf_run_unabridge(hf_pb_run_state *msg);
 
 typedef hf_pb_workflow_execution_started_event_attributes hf_start_facts;
 
-/* What no field of its own holds, and no user wrote: parent, root, retry policy, cron schedule, attempt, ... */
+/* The facts of a start that have no field of their own in the run and were not written by a user: parent, root, retry policy, cron
+ * schedule, attempt, ... */
 void hf_run_learn(hf_run_memory *memory, hf_run *run, const hf_pb_history_event *event);
 /* The same of a run whose row is of an earlier version; `events` are History bytes that begin with its first event. Fails:
  * HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_run_learn_late(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str events);
 /* Whether another run wants to hear of the end of its chain: a parent. */
 bool hf_run_has_listener(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
-/* What it has learned; all zero for an ordinary run. Texts stay in the run. False: no memory. */
+/* The facts of its start that are rare; all zero for an ordinary run. Texts stay in the run. False: no memory. */
 bool hf_run_start_facts(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
 /* These facts take the place of those that were rare when it began. */
 void hf_run_set_start(hf_run_memory *memory, hf_run *run, const hf_start_facts *facts);
@@ -452,7 +453,7 @@ void hf_run_describe_requests(const hf_run *run, hf_arena *arena, hf_pb_workflow
 
 /* ---- apply.c ------------------------------------------------------------------------------------------------------------ */
 
-/* What apply needs besides the run and the change. */
+/* The arguments of apply besides the run and the change. */
 typedef struct hf_apply {
     hf_op *op;             /* says why a change was refused */
     hf_run_memory *memory; /* of the run */
@@ -509,7 +510,8 @@ void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_p
 
 /* ---- reset.c -------------------------------------------------------------------------------------------------------------- */
 
-/* Who terminates a run that a reset puts another one in place of. Its children and its listener do not hear of that end. */
+/* The identity in the event that terminates a run when a reset puts another one in its place. Its children and its listener are not told
+ * of that end. */
 #define HF_RESETTER HF_STR("history-resetter")
 
 /* ---- rebuild.c ---------------------------------------------------------------------------------------------------------- */

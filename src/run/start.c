@@ -1,4 +1,4 @@
-/* What the state keeps of a run's first event.
+/* The facts of a run's first event that its state keeps.
  *
  * Much of that event is rare: a parent, a retry policy, a cron schedule. These are kept as one message, which is empty for an ordinary run,
  * so that such a run does not pay for them. What every run has (type, queue, timeouts) is in fields of its own, and what users wrote (input,

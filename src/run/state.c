@@ -468,7 +468,7 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
     return HF_OK;
 }
 
-/* A row of an earlier version: what has been added since is in its first event. */
+/* A row of an earlier version: the fields that were added since are in its first event. */
 static hf_status learn(hf_op *op, hf_run_memory *memory, hf_run *run)
 {
     if (run->spilled > 0) {

@@ -21,7 +21,7 @@ typedef struct hf_choice {
     hf_str name;
 } hf_choice;
 
-/* Where a request says which. */
+/* Where a request has its choice. */
 typedef struct hf_choice_fields {
     size_t which, name;     /* offsets */
     uint32_t id, type, all; /* the values of `which`; 0 = there is no such choice */
@@ -82,6 +82,7 @@ static hf_chosen choose(hf_core *core, hf_call *call, const hf_run *run)
             chosen.items[chosen.count++] = run->activities.items[i];
         }
     }
+    hf_assert(chosen.count <= run->activities.count);
     if (chosen.count == 0) {
         hf_call_fail(core, call, HF_ERR_NOT_FOUND,
                      "Can't find pending activity with such ID. Invalid activityID or activity already completed");
@@ -91,7 +92,7 @@ static hf_chosen choose(hf_core *core, hf_call *call, const hf_run *run)
 
 /* ---- What is done to one --------------------------------------------------------------------------------------------- */
 
-/* An attempt that no worker has any more (`again`) is as good as none to pause it, but its number is given. */
+/* Whether an attempt has its number. It may have lost its worker (`again`): then a pause takes effect at once. */
 static bool runs(const hf_activity *activity)
 {
     return activity->state == HF_ACTIVITY_STARTED;
@@ -121,7 +122,7 @@ static bool pause_all(hf_core *core, hf_call *call, hf_run *run, hf_chosen chose
     for (size_t i = 0; i < chosen.count; i++) {
         if (hf_activity_is_paused(chosen.items[i]) && !same_pause(core, chosen.items[i], request->request_id)) {
             hf_call_fail(core, call, HF_ERR_NOT_READY, "activity is already paused");
-            call->detail_type = NULL; /* that of the status tells of a workflow */
+            call->detail_type = NULL; /* the detail of this status would tell of a workflow */
             call->detail = NULL;
             return false;
         }
@@ -141,12 +142,14 @@ static bool pause_all(hf_core *core, hf_call *call, hf_run *run, hf_chosen chose
         };
         if (!HF_CANARY(HF_BUG_PAUSE_IGNORED)) {
             hf_record(core, run, HF_CHANGE_ACTIVITY_PAUSED, &hf_pb_activity_paused_type, &msg);
+            hf_assert(core->status != HF_OK ||
+                      (hf_activity_is_paused(activity) && activity->task.queue == NULL)); /* run-R6 */
         }
     }
     return true;
 }
 
-/* The jitter of an unpause or a reset is not used: one engine has no herd to spread. */
+/* The jitter of an unpause or a reset is not used: one engine hands out all tasks, so they need not be spread over time. */
 static void unpause_all(hf_core *core, const hf_call *call, hf_run *run, hf_chosen chosen)
 {
     const hf_pb_unpause_activity_request *request = call->request;
@@ -252,7 +255,7 @@ static bool merge_policy(hf_core *core, hf_call *call, const hf_pb_update_activi
     return hf_retry_check(&core->op, into) == HF_OK || bad(core, call, core->op.message);
 }
 
-/* What the activity's options become; NULL: the call has failed. */
+/* The activity's new options; NULL: the call has failed. */
 static hf_pb_activity_options *merge(hf_core *core, hf_call *call, const hf_run *run, const hf_activity *activity)
 {
     const hf_pb_update_activity_options_request *request = call->request;
@@ -309,7 +312,7 @@ static hf_pb_activity_options *merge(hf_core *core, hf_call *call, const hf_run 
     return into;
 }
 
-/* When the next attempt goes to its queue, now that it has this policy. */
+/* When the next attempt goes to its queue under the new policy. */
 static int64_t next_time(const hf_activity *activity, const hf_pb_retry_policy *policy)
 {
     if (activity->attempt <= 1 || activity->attempt_end == 0) {

@@ -12,6 +12,7 @@
 /* ActivityTaskStarted, just before the outcome; its id, 0 when it is buffered. */
 static int64_t emit_started(hf_core *core, hf_run *run, const hf_activity *activity)
 {
+    hf_assert(activity->state == HF_ACTIVITY_STARTED && activity->attempt > 0);
     hf_pb_failure last = {0};
     hf_pb_activity_task_started_event_attributes body = {
         .scheduled_event_id = activity->scheduled_id,
@@ -137,6 +138,8 @@ static hf_pb_failure *add_last_words(hf_core *core, const hf_activity *activity,
 void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
                                 int32_t retry_state)
 {
+    hf_assert(hf_activity_is_pending(activity) &&
+              !hf_activity_is_paused(activity)); /* no timeout passes while it is paused */
     hf_pb_activity_task_timed_out_event_attributes body = {
         .failure = add_last_words(core, activity, failure),
         .scheduled_event_id = activity->scheduled_id,
@@ -156,6 +159,7 @@ void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *a
 void hf_activity_emit_canceled(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details,
                                hf_str identity)
 {
+    hf_assert(activity->cancel_requested_id > 0 && hf_activity_is_pending(activity));
     hf_pb_activity_task_canceled_event_attributes body = {
         .details = details,
         .latest_cancel_requested_event_id = activity->cancel_requested_id,

@@ -127,6 +127,7 @@ void hf_chain_reserve(hf_core *core, const hf_run *run, hf_next *next)
         return;
     }
     next->run = hf_execution_create(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), HF_STR(""));
+    hf_assert(next->run == NULL || next->run->number > run->number); /* engine-H1: the newest run of its id */
     if (next->run != NULL) {
         next->run_id = hf_arena_copy(&core->scratch, hf_owned_str(&next->run->run_id));
     }
@@ -147,7 +148,8 @@ static void follow(hf_core *core, const hf_run *run, const hf_next *next, hf_sta
     bool is_pinned = facts.versioning_override != NULL &&
                      (facts.versioning_override->override_case == HF_PB_VERSIONING_OVERRIDE_PINNED ||
                       facts.versioning_override->pinned_version.len > 0);
-    body->versioning_override = is_pinned ? facts.versioning_override : NULL; /* any other is of this run alone */
+    body->versioning_override =
+        is_pinned ? facts.versioning_override : NULL; /* any other override is for this run alone */
     body->continued_execution_run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
     body->first_execution_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id));
     body->original_execution_run_id = next->run_id;
@@ -177,7 +179,7 @@ static void begin(hf_core *core, const hf_run *run, const hf_next *next, hf_star
     }
     hf_assert(!hf_run_is_open(run)); /* engine-H1 */
     hf_name_succeed(core, next->run);
-    for (size_t i = 0; i < run->resets.count; i++) { /* a reset that is asked for again is known to the next run, too */
+    for (size_t i = 0; i < run->resets.count; i++) { /* the next run recognises a repeated reset, too */
         hf_pb_run_reset msg = {
             .request_id = hf_owned_str(&run->resets.items[i].request_id),
             .run_id = hf_owned_str(&run->resets.items[i].run_id),
@@ -190,6 +192,7 @@ static void begin(hf_core *core, const hf_run *run, const hf_next *next, hf_star
 static void repeat(hf_core *core, const hf_run *run, const hf_next *next, const hf_pb_history_event *first,
                    hf_start_facts *body)
 {
+    hf_assert(first->event_id == 1 && first->workflow_execution_started_event_attributes != NULL); /* engine-H1 */
     follow(core, run, next, body);
     body->priority = first->workflow_execution_started_event_attributes->priority; /* it begins as the first one did */
     hf_pb_history_event event = {.user_metadata = first->user_metadata, .links = first->links};

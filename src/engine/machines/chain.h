@@ -10,7 +10,7 @@
 #include "engine/core.h"
 #include "engine/slot.h"
 
-/* What follows a run that closes. */
+/* The run that follows a run that closes. */
 typedef struct hf_next {
     int32_t initiator; /* hf_pb_continue_as_new_initiator; 0 = nothing follows */
     int64_t pause;     /* ns before its first workflow task */

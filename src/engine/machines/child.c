@@ -1,4 +1,4 @@
-/* Children: the command that starts one, the messages about it (message.h), and what becomes of it. Their states: run/machines/child.c. */
+/* Children: the command that starts one, the messages about it (message.h), and its outcome. Their states: run/machines/child.c. */
 #include "engine/commands.h"
 
 #include "engine/answer.h"
@@ -243,6 +243,7 @@ static void emit_start_failed(hf_core *core, hf_run *run, const hf_message *mess
 
 void hf_child_start_answered(hf_core *core, hf_run *run, const hf_message *message)
 {
+    hf_assert(message->kind == HF_MESSAGE_START_CHILD); /* engine-M1 */
     const hf_child *child = hf_run_child(run, message->id);
     if (child == NULL || child->state != HF_CHILD_INITIATED || !hf_run_is_open(run)) {
         return; /* the parent closed meanwhile */
@@ -299,6 +300,7 @@ void hf_child_send_close(hf_core *core, hf_run *run, const hf_child *child)
  * next opening. */
 void hf_child_close_answered(hf_core *core, hf_run *run, const hf_message *message)
 {
+    hf_assert(message->kind == HF_MESSAGE_CLOSE_CHILD && !hf_run_is_open(run)); /* engine-M1 */
     if (hf_run_child(run, message->id) != NULL && !hf_message_is_refused(message)) {
         hf_record_int(core, run, HF_CHANGE_CHILD_GONE, message->id);
         HF_SLOT(run)->spill_now = true;

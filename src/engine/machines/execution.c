@@ -91,7 +91,7 @@ static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool s
     }
 }
 
-/* The same for a new run whose first task goes along. */
+/* The same for a new run whose first task goes to the caller with the answer. */
 static void answer_eager(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_start_workflow_execution_request *request = call->request;
@@ -137,6 +137,7 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
         .start_request_id = request_id,
     };
     hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);
+    hf_assert(run->event_count == 0 && run->number < core->run_next); /* run-R1: its first event has the id 1 */
     return core->status == HF_OK ? run : NULL;
 }
 
@@ -372,6 +373,7 @@ static void terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads 
         .workflow_execution_terminated_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
 }
 
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity)
@@ -474,6 +476,7 @@ void hf_execution_time_out(hf_core *core, hf_run *run)
         .workflow_execution_timed_out_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_repeat_failure(core, run, &next, &first, failure);
 }
 
@@ -484,7 +487,8 @@ void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
-    hf_str identity = request->identity.len > 0 ? request->identity : HF_STR("frontend-service"); /* nobody said who */
+    hf_str identity =
+        request->identity.len > 0 ? request->identity : HF_STR("frontend-service"); /* the request has no identity */
     terminate(core, run, request->reason, request->details, identity, request->links);
     hf_call_response(core, call);
     hf_call_reply(core, call);

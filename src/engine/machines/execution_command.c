@@ -45,6 +45,7 @@ void hf_act_complete(hf_core *core, hf_run *run, const hf_plan *plan, const hf_p
         .workflow_execution_completed_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_repeat_success(core, run, &next, plan->first, result);
 }
 
@@ -83,6 +84,7 @@ void hf_act_fail(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_co
         .workflow_execution_failed_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_repeat_failure(core, run, &next, plan->first, failure);
 }
 
@@ -112,6 +114,7 @@ void hf_act_cancel(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_
         .workflow_execution_canceled_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
 }
 
 /* ---- Continue as new ------------------------------------------------------------------------------------------------- */
@@ -120,8 +123,8 @@ void hf_act_cancel(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_
 
 typedef hf_pb_continue_as_new_workflow_execution_command_attributes continue_attrs;
 
-/* What the command leaves out is as in the run that continues. `attrs` is a copy: the command may have to wait and be decided again, and
- * what is filled in here lasts for one step. */
+/* Fields that the command leaves out are taken from the run that continues. `attrs` is a copy, because the command may have to wait and be
+ * decided again, and the fields that are filled in here last for one step. */
 static bool fill_continue(hf_core *core, const hf_run *run, continue_attrs *attrs)
 {
     if (attrs->workflow_type == NULL || attrs->workflow_type->name.len == 0) {
@@ -245,6 +248,7 @@ void hf_act_continue_as_new(hf_core *core, hf_run *run, const hf_plan *plan, con
         .workflow_execution_continued_as_new_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+    hf_assert(core->status != HF_OK || !hf_run_is_open(run)); /* run-R4 */
     hf_chain_continue(core, run, &next, attrs);
 }
 
@@ -335,6 +339,7 @@ void hf_act_marker(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_
         body.details.items[i].value = attrs->details.items[i].value;
         body.details.count++;
     }
+    hf_assert(body.details.count == attrs->details.count);
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_MARKER_RECORDED,
         .attributes_case = HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES,

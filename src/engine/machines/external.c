@@ -1,4 +1,4 @@
-/* Signals and cancel requests from one run to another: the commands, the messages (message.h), and what becomes of them.
+/* Signals and cancel requests from one run to another: the commands, the messages (message.h), and their outcomes.
  *
  * The states of a message, as the run that sent it sees them: run/machines/external.c. */
 #include "engine/core_private.h"
@@ -31,7 +31,7 @@ static int32_t cancel_cause(hf_status status)
                : HF_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_UNSPECIFIED;
 }
 
-/* Commands that name no namespace mean that of their run. */
+/* A command without a namespace means the namespace of its run. */
 static hf_str home_of(const hf_run *run, hf_str namespace_)
 {
     return namespace_.len > 0 ? namespace_ : hf_owned_str(&run->namespace);
@@ -98,6 +98,7 @@ static void emit_cancel_outcome(hf_core *core, hf_run *run, const hf_message *me
 
 void hf_external_answered(hf_core *core, hf_run *run, const hf_message *message)
 {
+    hf_assert(message->kind == HF_MESSAGE_SIGNAL || message->kind == HF_MESSAGE_CANCEL); /* engine-M1 */
     if (hf_run_external(run, message->id) == NULL) {
         return;
     }

@@ -7,7 +7,7 @@
 #include "engine/fetch.h"
 #include "engine/machines/machines.h"
 
-/* The closing event again as bytes, of which the message keeps a copy. */
+/* Encodes the closing event; the message keeps a copy of the bytes. */
 static hf_str encode(hf_core *core, const hf_pb_history_event *event)
 {
     core->events.len = 0;
@@ -56,6 +56,7 @@ void hf_listener_tell(hf_core *core, hf_run *run)
  * the next opening. */
 void hf_listener_told(hf_core *core, hf_run *run, const hf_message *message)
 {
+    hf_assert(!hf_run_is_open(run) && message->id == run->close_event_id); /* run-R4 */
     if (run->is_untold && !hf_message_is_refused(message)) {
         hf_record_int(core, run, HF_CHANGE_TOLD, 1);
         HF_SLOT(run)->spill_now = true;
@@ -189,7 +190,7 @@ static void emit_end(hf_core *core, hf_run *run, const child_end *end, const hf_
     }
 }
 
-/* A reset has put another run in the place of this one, with the children that it had at the point: that one is told. */
+/* True: a reset has put another run in the place of this one, and the message goes on to that run, which has its children. */
 static bool goes_further(hf_core *core, hf_message *message, const hf_run *run)
 {
     if (hf_run_is_open(run) || run->reset_run_id.len == 0) {

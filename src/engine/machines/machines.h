@@ -6,7 +6,7 @@
 #include "engine/slot.h"
 #include "service/service.h"
 
-/* Who did what the engine itself decided: the word of a Temporal server. */
+/* The identity in events that the engine itself decided: a Temporal server's word. */
 #define HF_IDENTITY_ENGINE HF_STR("history-service")
 
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run);
 bool hf_request_is_known(const hf_run *run, hf_str request_id);
 bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 
-/* ---- workflow_task_decide.c ------------------------------------------------------------------------------------------ */
+/* ---- workflow_task_*.c ----------------------------------------------------------------------------------------------- */
 /* Schedules a workflow task unless one is pending or the run is closed. A step calls it last: the task may start at once. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
 /* The same, even if the first task of the run should wait still: for an update or a signal with start, whose caller does not want to wait. */
@@ -100,7 +100,7 @@ void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identit
 void hf_wft_keep_alive_over(hf_core *core, hf_run *run);
 /* Whether the worker that has the run is alive: its task goes to the sticky queue. */
 bool hf_wft_wants_sticky(hf_core *core, const hf_run *run);
-/* What the answer to a poll says of any task: its token, and which run it is of. False: engine-E2. */
+/* Fills in the fields that the answer to a poll has for every task: its token and its run. False: engine-E2. */
 bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_token *token,
                       hf_pb_poll_workflow_task_queue_response *response);
 /* Starts the waiting task for the poll `call`, and answers the call. */
@@ -125,10 +125,10 @@ hf_str hf_wft_unwritten_events(hf_core *core, const hf_run *run, const hf_wft *w
 /* For speculative tasks (speculative.c): the parts of the above that are alike. */
 int64_t hf_wft_timeout(hf_core *core, const hf_run *run, int32_t attempt);
 void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call, bool sticky, bool again);
-/* The task becomes that of the run; `identity`: what its Started event says. */
+/* The speculative task becomes the workflow task of the run, with its events. `identity` goes into the Started event. */
 void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from, hf_str identity);
 
-/* ---- activity_command.c, activity_decide.c, activity_end.c -------------------------------------------------------------- */
+/* ---- activity_*.c ------------------------------------------------------------------------------------------------------- */
 /* Whether the command is well-formed; fills in defaults. If not, the message is in core->op. */
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs);
@@ -149,6 +149,16 @@ void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
 hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activity, hf_arena *arena);
 void hf_activity_again(hf_core *core, hf_activity *activity);
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity);
+/* An attempt whose process ended: the number of times in a row that this has happened, and the pause (ns) that follows. */
+typedef struct hf_loss {
+    uint32_t crashes;
+    int64_t pause;
+} hf_loss;
+
+/* Schedules another attempt after `failure`: HF_RETRY_STATE_IN_PROGRESS; any other state says why there is none. The pause is the policy's, or
+ * that of `loss` if there is one. */
+int32_t hf_activity_retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure,
+                          const hf_loss *loss);
 /* Respond*, heartbeat: the call's token names this run. */
 void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_token *token);
 /* The same for a call that names the activity by its id. */

@@ -26,6 +26,7 @@ const hf_message *hf_message_of_const(const hf_call *call)
 
 static void message_free(hf_core *core, hf_message *message)
 {
+    hf_assert(message->core == core && !hf_node_is_linked(&message->call.all)); /* it was answered, or never posted */
     hf_arena_deinit(&message->arena);
     hf_core_free_mem(core, message, sizeof *message);
 }
@@ -153,7 +154,7 @@ static hf_message_answer *const ANSWERS[HF_MESSAGE_KIND_COUNT] = {
     [HF_MESSAGE_TELL] = hf_listener_told,
 };
 
-/* The answer, inside the core. After a broken step only the memory is left to care for. */
+/* The message is answered: its sender learns the outcome. If the core is broken only the memory is freed. */
 static void answered(hf_call *call)
 {
     hf_message *message = hf_message_of(call);

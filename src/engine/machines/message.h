@@ -64,9 +64,9 @@ bool hf_message_is_void(hf_core *core, const hf_call *call);
 
 /* The message of this event goes out. */
 void hf_message_send(hf_core *core, hf_run *run, int64_t event_id);
-/* What a run that has closed has to say: to its children, to its listener. */
+/* The messages of a run that has closed, to its children and to its listener. */
 void hf_message_send_last(hf_core *core, hf_run *run);
-/* After a restart: what is on its way is sent again. */
+/* After a restart: sends the messages again that have no answer yet. */
 void hf_message_send_all(hf_core *core, hf_run *run);
 /* Messages that the last steps made, HF_INBOX_MAX of them at most, and as many as the open batch still takes. */
 void hf_inbox_pump(hf_core *core);

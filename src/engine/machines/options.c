@@ -35,6 +35,7 @@ bool hf_priority_is_good(hf_core *core, hf_call *call, const hf_pb_priority *pri
 static void emit(hf_core *core, hf_run *run, hf_pb_workflow_execution_options_updated_event_attributes *body,
                  hf_pb_link_list links)
 {
+    hf_assert(hf_run_is_open(run)); /* run-R4 */
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED,
         .links = links,
@@ -141,7 +142,7 @@ static bool is_good(hf_core *core, hf_call *call)
     return hf_options_are_good(core, call, request->workflow_execution_options, request->update_mask);
 }
 
-/* What the options become; the priority is made in the scratch arena. */
+/* Makes the new options of the old ones and those of a request; the priority is made in the scratch arena. */
 static void merge(hf_core *core, const hf_pb_workflow_execution_options *from, const hf_pb_field_mask *mask,
                   hf_pb_workflow_execution_options *into)
 {

@@ -74,9 +74,10 @@ static hf_str name_of(const hf_core *core, const hf_query *query, hf_arena *aren
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------- */
 
-/* Takes the query out of everything. Its call is no longer parked. */
+/* Removes the query from its queue and its run. Its call is no longer parked. */
 static hf_call *end(hf_core *core, hf_run *run, hf_query *query)
 {
+    hf_assert(query->task.run == run && HF_SLOT(run)->unwritten != NULL);
     hf_call *call = query->call;
     hf_assert(call->place == HF_PLACE_QUERY && call->parked == query);
     hf_match_remove(core, &query->task);
@@ -164,7 +165,7 @@ static void fail_with(hf_core *core, hf_call *call, hf_str message, hf_pb_failur
                       HF_STR_ARGS(message));
 }
 
-/* What a worker says of a query. */
+/* Passes the answer of a worker on to the caller. */
 static void take_answer(hf_core *core, hf_run *run, hf_query *query, const hf_pb_workflow_query_result *result)
 {
     hf_call *call = end(core, run, query);
@@ -288,6 +289,7 @@ void hf_query_start(hf_core *core, hf_task *task, hf_call *call)
         return;
     }
     query->state = QUERY_TAKEN;
+    hf_assert(query->tries > 0 && query->number <= core->query_count); /* its token differs from every earlier one */
     hf_token token = {
         .kind = HF_TASK_QUERY,
         .run = run->number,

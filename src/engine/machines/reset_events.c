@@ -1,4 +1,4 @@
-/* Resets: what becomes of the events of the base, and of the runs that continued it.
+/* Resets: the events of the base, and of the runs that continued it, are copied, applied again or left out.
  *
  *     1 ........ point | point + 1 ............... last |  1 ......... last of the run that continued it, and so on
  *     copied as is     | signals, updates, options and the ends of children are applied again, all others are left behind
@@ -18,7 +18,7 @@
 
 static hf_status apply(hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
-    /* No history shows attempts, so every outcome may follow. Nobody sees the run: its effects are carried out when it is born. */
+    /* No history shows attempts, so every outcome may follow. No caller can find the run yet: its effects are carried out when it is born. */
     hf_apply a = {.op = &core->op, .memory = &core->runs_memory, .effects = &core->effects, .is_history = true};
     hf_status status = hf_apply_event(&a, run, event, bytes);
     hf_effects_clear(&core->runs_memory, &core->effects);
@@ -250,7 +250,7 @@ static void admit_again(hf_core *core, hf_reset *it, hf_pb_request *request)
     put(core, it, &again);
 }
 
-/* What the base heard of a child that the new run has as well. */
+/* An event of the base about a child that the new run has as well. */
 static void child_again(hf_core *core, hf_reset *it, hf_pb_history_event *event)
 {
     int64_t initiated_id = 0;

@@ -1,4 +1,4 @@
-/* What reset.c and reset_events.c share. */
+/* Shared by the files of a reset: reset.c, reset_call.c, reset_events.c, reset_portion.c and reset_last.c. */
 #ifndef HF_ENGINE_MACHINES_RESET_PRIVATE_H
 #define HF_ENGINE_MACHINES_RESET_PRIVATE_H
 
@@ -6,11 +6,11 @@
 #include "engine/reset.h"
 
 typedef enum hf_reset_stage {
-    RESET_FIND,        /* the events of the base are searched for the point */
-    RESET_COPY,        /* those up to the point become the first events of the new run */
-    RESET_REAPPLY,     /* those behind it, and those of the runs that continued the base, are looked through */
-    RESET_ASK_NEXT,    /* the run that continued the last one is loaded */
-    RESET_ASK_CURRENT, /* the current run of the id is */
+    RESET_FIND,     /* the events of the base are searched for the point */
+    RESET_COPY,     /* the events up to the point become the first events of the new run */
+    RESET_REAPPLY,  /* the events behind the point, and those of the runs that continued the base, are looked through */
+    RESET_ASK_NEXT, /* the run that continued the last one is loaded */
+    RESET_ASK_CURRENT, /* the current run of the id is loaded */
     RESET_LAST         /* everything is known */
 } hf_reset_stage;
 
@@ -47,10 +47,48 @@ struct hf_reset {
     int tries;
 };
 
+/* ---- reset.c ------------------------------------------------------------------------------------------------------------ */
+
+/* The lists of all resets. */
+hf_list *const *hf_resets_lists(hf_core *core, hf_list *(*ret_lists)[3]);
+/* The reset goes to another of them. */
+void hf_reset_move(hf_reset *it, hf_list *to);
+/* The run stays in memory, and is not deleted from the store, until hf_reset_let_go is called with its number; that sets the number to 0. */
+void hf_reset_hold(hf_core *core, hf_run *run);
+void hf_reset_let_go(hf_core *core, int64_t *number);
+/* The run becomes the source, from this event on. */
+void hf_reset_read_from(hf_core *core, hf_reset *it, hf_run *run, int64_t event_id);
+/* The call of the reset has found a run of its id. */
+void hf_reset_meet(hf_reset *it, const hf_run *run);
+/* Drops the new run. Its rows go with the next commit. */
+void hf_reset_unmake(hf_core *core, hf_reset *it);
+/* The next call that waits for the end of the reset; NULL = all are answered. */
+hf_call *hf_reset_next_caller(hf_reset *it);
 /* Answers everybody with a failure, and ends the reset. */
 void hf_reset_fail(hf_core *core, hf_reset *it, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
+/* Frees the reset, whose callers have been answered. */
+void hf_reset_end(hf_core *core, hf_reset *it);
+
+/* ---- reset_call.c ------------------------------------------------------------------------------------------------------- */
+
+/* Answers a caller: this is the new run. */
+void hf_reset_answer(hf_core *core, hf_call *call, hf_str run_id);
+
+/* ---- reset_portion.c ---------------------------------------------------------------------------------------------------- */
+
+/* Whether this step may take another event: engine-R1. */
+bool hf_resets_may_take(const hf_core *core);
+/* Takes the next portion of the source, or reads it, or goes on to the next stage. */
+void hf_reset_take_portion(hf_core *core, hf_reset *it);
+/* Takes events from the log of the source; `is_last`: all of them. False: the reset has ended. */
+bool hf_reset_take_log(hf_core *core, hf_reset *it, const hf_run *run, bool is_last);
+
+/* ---- reset_last.c ------------------------------------------------------------------------------------------------------- */
+
 /* The new run gets its number and its id, unless it has them. */
 void hf_reset_number(hf_core *core, hf_reset *it);
+/* The last step, unless something has changed meanwhile: then the reset goes back to an earlier stage. */
+void hf_reset_finish(hf_core *core, hf_reset *it);
 
 /* ---- reset_events.c ---------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +96,7 @@ void hf_reset_number(hf_core *core, hf_reset *it);
 bool hf_reset_take(hf_core *core, hf_reset *it, hf_str bytes);
 /* Where the search has led, after the last event of the base. False: it has failed. */
 bool hf_reset_found(hf_core *core, hf_reset *it);
-/* What the request itself adds to the new run. */
+/* Adds the signals and options of the request to the new run. */
 void hf_reset_add_operations(hf_core *core, hf_reset *it);
 
 #endif

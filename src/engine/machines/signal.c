@@ -76,6 +76,7 @@ bool hf_signal_fits(hf_core *core, hf_call *call, hf_run *run)
 
 void hf_signal_add(hf_core *core, hf_run *run, const hf_signal *signal)
 {
+    hf_assert(core->status != HF_OK || hf_run_is_open(run)); /* run-R4 */
     bool buffered = hf_wft_state_now(run) == HF_WFT_STARTED; /* if the buffer is full hf_wft_schedule ends the task */
     if (buffered) {
         HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
@@ -168,6 +169,8 @@ void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
         .workflow_execution_cancel_requested_event_attributes = &body,
     };
     hf_event_emit_or_buffer(core, run, &event);
+    hf_assert(core->status != HF_OK || run->cancel_requested ||
+              run->buffered.count > 0); /* it is found the next time */
     hf_wft_schedule(core, run);
     hf_call_response(core, call);
     hf_call_reply(core, call);

@@ -93,6 +93,7 @@ void hf_signal_start_call(hf_core *core, hf_call *call, hf_name *name)
     run = hf_execution_new(core, call, &start, name, HF_CANARY(HF_BUG_SIGNAL_START_LOST) ? NULL : &signal);
     if (run != NULL) {
         HF_PROBE(core, HF_PROBE_SIGNAL_START_NEW);
+        hf_assert(name->run == run); /* engine-E3: it is a run of this workflow id */
         answer(core, call, run, true);
     }
 }

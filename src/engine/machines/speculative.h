@@ -15,7 +15,7 @@ void hf_speculative_schedule(hf_core *core, hf_run *run);
 void hf_speculative_start(hf_core *core, hf_run *run, hf_call *call);
 void hf_speculative_again(hf_core *core, hf_run *run);
 void hf_speculative_unstick(hf_core *core, hf_run *run);
-/* Whether the token is that of the workflow task that is started, written or not. */
+/* Whether the token belongs to the started workflow task, speculative or not. */
 bool hf_wft_holds(const hf_core *core, const hf_run *run, const hf_token *token);
 /* Its token, but for the ids. It stays good when the task becomes one of the run's own. */
 void hf_speculative_token(const hf_core *core, const hf_wft *wft, hf_token *token);

@@ -8,7 +8,8 @@
  *
  * Before it is accepted an update is in memory only (hf_unwritten): nobody was told more than that it is there, and a caller who
  * gets no answer sends it again, with the same id. Accepted and completed updates are events, and part of the run's state
- * (run/machines/update.c); here is only who waits for them. So are updates that a reset has applied again: an event admits them. Answers are decided with the events and let out with their commit.
+ * (run/machines/update.c), and so are updates that a reset has applied again: an event admits them. Of these only the calls that wait are
+ * kept here. Answers are decided with the events and sent with their commit.
  *
  * engine-Y1  An id names one update of a run: whoever sends it again gets the same outcome, unless it was rejected.
  * engine-Y2  An update is sent only with a workflow task that starts after it came. */
@@ -22,7 +23,6 @@
 #include "engine/machines/machines.h"
 #include "engine/machines/multi.h"
 #include "engine/machines/speculative.h"
-#include "engine/poll.h"
 #include "engine/size.h"
 #include "history/limits.h"
 #include "history/payload.h"
@@ -33,223 +33,6 @@
 #define IN_FLIGHT_LEN_MAX (20u << 20) /* bytes of their requests */
 #define FAIL_FROM_ATTEMPT 3           /* of a workflow task: its code fails, and an update would change nothing */
 
-typedef struct hf_waiter {
-    hf_node link;
-    hf_call *call;
-    hf_run *run;
-    hf_asked *asked;
-    int32_t stage; /* that it waits for */
-    bool is_new;   /* the call has started the run */
-} hf_waiter;
-
-/* ---- Answers --------------------------------------------------------------------------------------------------------- */
-
-static void reply(hf_core *core, hf_call *call)
-{
-    if (HF_CANARY(HF_BUG_UPDATE_TOLD_EARLY) && core->status == HF_OK) {
-        hf_call_now(call);
-        return;
-    }
-    hf_call_reply(core, call); /* with the commit */
-}
-
-static hf_pb_update_ref *ref_of(hf_call *call, const hf_run *run, hf_str id)
-{
-    hf_pb_update_ref *ref = HF_ARENA_NEW(call->arena, hf_pb_update_ref);
-    if (ref == NULL) {
-        return NULL;
-    }
-    ref->update_id = hf_arena_copy(call->arena, id);
-    ref->workflow_execution = HF_ARENA_NEW(call->arena, hf_pb_workflow_execution);
-    if (ref->workflow_execution != NULL) {
-        ref->workflow_execution->workflow_id = hf_arena_copy(call->arena, hf_owned_str(&run->workflow_id));
-        ref->workflow_execution->run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
-    }
-    return ref;
-}
-
-/* Answers one call: the update has reached this stage. */
-static void tell(hf_core *core, hf_call *call, const hf_run *run, hf_str id, int32_t stage,
-                 const hf_pb_outcome *outcome, bool is_new)
-{
-    hf_assert(call->place == HF_PLACE_NONE);
-    void *response = hf_call_response(core, call);
-    if (response == NULL) {
-        return;
-    }
-    hf_pb_outcome *copy = outcome != NULL ? HF_ARENA_NEW(call->arena, hf_pb_outcome) : NULL;
-    if (copy != NULL) {
-        (void)hf_pb_copy(&hf_pb_outcome_type, outcome, call->arena, copy);
-    }
-    hf_pb_update_ref *ref = ref_of(call, run, id);
-    if (call->method == HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE) {
-        hf_pb_poll_workflow_execution_update_response *poll = response;
-        poll->update_ref = ref;
-        poll->outcome = copy;
-        poll->stage = stage;
-    } else {
-        hf_pb_update_workflow_execution_response *update =
-            call->method == HF_METHOD_EXECUTE_MULTI_OPERATION ? hf_multi_fill(core, call, run, is_new) : response;
-        if (update == NULL) {
-            return;
-        }
-        update->update_ref = ref;
-        update->outcome = copy;
-        update->stage = stage;
-    }
-    reply(core, call); /* which looks whether there was memory */
-}
-
-hf_pb_outcome hf_update_failure(hf_core *core, const char *type, const char *message)
-{
-    hf_pb_failure *failure = hf_failure_application(&core->scratch, hf_str_of(type), hf_str_of(message), true);
-    if (failure == NULL) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return (hf_pb_outcome){0};
-    }
-    failure->source = HF_STR("Server");
-    return (hf_pb_outcome){.value_case = HF_PB_OUTCOME_FAILURE, .failure = failure};
-}
-
-static hf_pb_outcome outlived(hf_core *core)
-{
-    return hf_update_failure(core, "AcceptedUpdateCompletedWorkflow",
-                             "Workflow Update failed because the Workflow completed before the Update completed.");
-}
-
-static void refuse_busy(hf_core *core, hf_call *call, int32_t cause, const char *why)
-{
-    hf_pb_resource_exhausted_failure detail = {.cause = cause, .scope = HF_RESOURCE_EXHAUSTED_SCOPE_NAMESPACE};
-    hf_multi_fail(core, call, HF_MULTI_UPDATE, HF_ERR_LIMIT, &hf_pb_resource_exhausted_failure_type, &detail, why);
-}
-
-static void refuse(hf_core *core, hf_call *call, hf_status status, const char *why)
-{
-    hf_multi_fail(core, call, HF_MULTI_UPDATE, status, NULL, NULL, why);
-}
-
-/* ---- What is asked ----------------------------------------------------------------------------------------------------- */
-
-hf_asked *hf_asked_find(const hf_run *run, hf_str id)
-{
-    if (HF_SLOT(run)->unwritten == NULL) {
-        return NULL;
-    }
-    HF_LIST_EACH(node, &HF_SLOT(run)->unwritten->updates)
-    {
-        hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
-        if (hf_str_equal(hf_owned_str(&asked->id), id)) {
-            return asked;
-        }
-    }
-    return NULL;
-}
-
-static hf_asked *asked_new(hf_core *core, hf_run *run, hf_str id, hf_asked_state state)
-{
-    hf_assert(hf_asked_find(run, id) == NULL); /* engine-Y1 */
-    hf_unwritten *unwritten = hf_unwritten_get(core, run);
-    hf_asked *asked = unwritten != NULL ? hf_core_alloc(core, sizeof *asked) : NULL;
-    if (asked != NULL) {
-        asked->state = state;
-        hf_owned_set(&core->runs_memory, &asked->id, id);
-        hf_list_init(&asked->waiters);
-        hf_list_push_back(&unwritten->updates, &asked->link);
-        hf_unwritten_mark(core, unwritten);
-    }
-    return asked;
-}
-
-void hf_asked_free(hf_core *core, hf_asked *asked)
-{
-    hf_list_remove(&asked->link);
-    hf_owned_free(&core->runs_memory, &asked->id);
-    hf_owned_free(&core->runs_memory, &asked->request);
-    hf_core_free_mem(core, asked, sizeof *asked);
-}
-
-static hf_call *waiter_end(hf_core *core, hf_waiter *waiter)
-{
-    hf_call *call = waiter->call;
-    hf_assert(call->place == HF_PLACE_UPDATE && call->parked == waiter);
-    hf_poll_unpark(core, call);
-    call->place = HF_PLACE_NONE;
-    call->parked = NULL;
-    hf_unwritten_mark(core, HF_SLOT(waiter->run)->unwritten); /* which may be empty now */
-    hf_list_remove(&waiter->link);
-    hf_core_free_mem(core, waiter, sizeof *waiter);
-    return call;
-}
-
-static void wait_for(hf_core *core, hf_call *call, hf_run *run, hf_asked *asked, int32_t stage, bool is_new)
-{
-    hf_assert(call->place == HF_PLACE_NONE && call->parked == NULL);
-    hf_waiter *waiter = asked != NULL ? hf_core_alloc(core, sizeof *waiter) : NULL;
-    if (waiter == NULL) {
-        return;
-    }
-    *waiter = (hf_waiter){.call = call, .run = run, .asked = asked, .stage = stage, .is_new = is_new};
-    hf_list_push_back(&asked->waiters, &waiter->link);
-    call->place = HF_PLACE_UPDATE;
-    call->parked = waiter;
-    int64_t span = core->options.history_span;
-    span = call->timeout.ns > 0 && call->timeout.ns < span ? call->timeout.ns : span;
-    if (hf_heap_set(&core->polls, &call->deadline, core->now.mono + span) != HF_OK) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
-}
-
-void hf_asked_tell(hf_core *core, const hf_run *run, hf_asked *asked, int32_t stage, const hf_pb_outcome *outcome)
-{
-    HF_LIST_EACH(node, &asked->waiters)
-    {
-        hf_waiter *waiter = HF_CONTAINER(node, hf_waiter, link);
-        if (waiter->stage <= stage && core->status == HF_OK) {
-            bool is_new = waiter->is_new;
-            tell(core, waiter_end(core, waiter), run, hf_owned_str(&asked->id), stage, outcome, is_new);
-        }
-    }
-}
-
-void hf_asked_refuse(hf_core *core, hf_asked *asked, hf_status status, const char *why)
-{
-    HF_LIST_EACH(node, &asked->waiters)
-    {
-        if (core->status == HF_OK) {
-            refuse(core, waiter_end(core, HF_CONTAINER(node, hf_waiter, link)), status, why);
-        }
-    }
-}
-
-void hf_updates_free(hf_core *core, hf_unwritten *unwritten)
-{
-    hf_node *node = NULL;
-    while ((node = hf_list_first(&unwritten->updates)) != NULL) { /* their calls were answered by hf_core_stop */
-        hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
-        hf_node *waiting = NULL;
-        while ((waiting = hf_list_pop_front(&asked->waiters)) != NULL) {
-            hf_core_free_mem(core, HF_CONTAINER(waiting, hf_waiter, link), sizeof(hf_waiter));
-        }
-        hf_asked_free(core, asked);
-    }
-}
-
-uint64_t hf_updates_hash(const hf_unwritten *unwritten, uint64_t hash)
-{
-    HF_LIST_EACH(node, &unwritten->updates)
-    {
-        const hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
-        hash = hf_hash_bytes(hash, asked->id.data, asked->id.len);
-        hash = hf_hash_bytes(hash, asked->request.data, asked->request.len);
-        hash = hf_hash_mix(hash, (uint64_t)asked->state);
-        HF_LIST_EACH(each, &asked->waiters)
-        {
-            hash = hf_hash_mix(hash, HF_CONTAINER(each, hf_waiter, link)->call->number);
-        }
-    }
-    return hash;
-}
-
 /* ---- Calls ------------------------------------------------------------------------------------------------------------- */
 
 bool hf_update_is_good(hf_core *core, hf_call *call, const hf_pb_update_workflow_execution_request *request)
@@ -257,21 +40,23 @@ bool hf_update_is_good(hf_core *core, hf_call *call, const hf_pb_update_workflow
     const hf_pb_request *update = request->request;
     if (update == NULL || update->input == NULL || update->input->name.len == 0 ||
         update->input->name.len > HF_ID_LEN_MAX) {
-        refuse(core, call, HF_ERR_INVALID, "the name of the update is not set on request, or longer than 1000 bytes");
+        hf_update_refuse(core, call, HF_ERR_INVALID,
+                         "the name of the update is not set on request, or longer than 1000 bytes");
         return false;
     }
     if (update->meta != NULL &&
         (update->meta->update_id.len > HF_ID_LEN_MAX || update->meta->identity.len > HF_ID_LEN_MAX)) {
-        refuse(core, call, HF_ERR_INVALID, "UpdateId or Identity is longer than 1000 bytes.");
+        hf_update_refuse(core, call, HF_ERR_INVALID, "UpdateId or Identity is longer than 1000 bytes.");
         return false;
     }
     if (request->wait_policy != NULL && request->wait_policy->lifecycle_stage == STAGE_ADMITTED) {
-        refuse(core, call, HF_ERR_DENIED,
-               "UpdateWorkflowExecution issued asynchronously and waiting on update admitted is not supported.");
+        hf_update_refuse(
+            core, call, HF_ERR_DENIED,
+            "UpdateWorkflowExecution issued asynchronously and waiting on update admitted is not supported.");
         return false;
     }
     if (!hf_fits(core, hf_message_len(core, &hf_pb_request_type, update))) {
-        refuse(core, call, HF_ERR_TOO_BIG, "the update is longer than one blob may be");
+        hf_update_refuse(core, call, HF_ERR_TOO_BIG, "the update is longer than one blob may be");
         return false;
     }
     return true;
@@ -282,21 +67,21 @@ static int32_t stage_of(const hf_pb_wait_policy *policy)
     return policy != NULL && policy->lifecycle_stage == STAGE_COMPLETED ? STAGE_COMPLETED : STAGE_ACCEPTED;
 }
 
-/* The update is known to the run, by an event that admits it. */
+/* The history has the update, and it is admitted. */
 static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
 {
     hf_str id = hf_owned_str(&update->id);
     hf_asked *asked = hf_asked_find(run, id);
     if (!hf_run_is_open(run)) {
-        refuse(core, call, HF_ERR_NOT_FOUND, "workflow update was aborted by closing workflow");
+        hf_update_refuse(core, call, HF_ERR_NOT_FOUND, "workflow update was aborted by closing workflow");
     } else if (stage <= STAGE_ADMITTED) {
-        tell(core, call, run, id, STAGE_ADMITTED, NULL, is_new);
+        hf_update_tell(core, call, run, id, STAGE_ADMITTED, NULL, is_new);
     } else {
-        wait_for(core, call, run, asked != NULL ? asked : asked_new(core, run, id, ASKED_EVENT), stage, is_new);
+        hf_asked_wait(core, call, run, asked != NULL ? asked : hf_asked_new(core, run, id, ASKED_EVENT), stage, is_new);
     }
 }
 
-/* The update is known to the run. */
+/* The history has the update. */
 static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
 {
     hf_str id = hf_owned_str(&update->id);
@@ -306,17 +91,18 @@ static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_updat
         hf_pb_history_event event;
         if (hf_event_for_call(core, call, run, update->completed_id, &event)) {
             HF_PROBE(core, HF_PROBE_UPDATE_OUTCOME_READ);
-            tell(core, call, run, id, STAGE_COMPLETED,
-                 event.workflow_execution_update_completed_event_attributes->outcome, is_new);
+            hf_update_tell(core, call, run, id, STAGE_COMPLETED,
+                           event.workflow_execution_update_completed_event_attributes->outcome, is_new);
         }
     } else if (!hf_run_is_open(run)) {
-        hf_pb_outcome outcome = outlived(core);
-        tell(core, call, run, id, STAGE_COMPLETED, &outcome, is_new);
+        hf_pb_outcome outcome = hf_update_outlived(core);
+        hf_update_tell(core, call, run, id, STAGE_COMPLETED, &outcome, is_new);
     } else if (stage <= STAGE_ACCEPTED) {
-        tell(core, call, run, id, STAGE_ACCEPTED, NULL, is_new);
+        hf_update_tell(core, call, run, id, STAGE_ACCEPTED, NULL, is_new);
     } else {
         hf_asked *asked = hf_asked_find(run, id);
-        wait_for(core, call, run, asked != NULL ? asked : asked_new(core, run, id, ASKED_WRITTEN), stage, is_new);
+        hf_asked_wait(core, call, run, asked != NULL ? asked : hf_asked_new(core, run, id, ASKED_WRITTEN), stage,
+                      is_new);
     }
 }
 
@@ -362,7 +148,7 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
         char why[HF_MESSAGE_LEN_MAX];
         (void)snprintf(why, sizeof why, "limit on number of concurrent in-flight updates has been reached (%zu)",
                        in_flight_max);
-        refuse_busy(core, call, HF_RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, why);
+        hf_update_refuse_busy(core, call, HF_RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, why);
         return false;
     }
     if (total >= total_max(core)) {
@@ -375,9 +161,9 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
             "rejecting updates that you aren't going to process. You can also Continue-as-New to avoid this; "
             "we recommend you check Continue-as-New Suggested in your Workflow.",
             total_max(core));
-        refuse(core, call, HF_ERR_NOT_READY, why);
+        hf_update_refuse(core, call, HF_ERR_NOT_READY, why);
         if (call->method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION) {
-            call->detail_type = NULL; /* that of the status tells of a task that is not there yet */
+            call->detail_type = NULL; /* the detail of this status would tell of a task that is not there yet */
             call->detail = NULL;
         }
         return false;
@@ -407,10 +193,10 @@ static void admit(hf_core *core, hf_call *call, hf_run *run, const hf_pb_update_
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     } else if (has_room(core, call, run, bytes.len)) {
         HF_PROBE(core, HF_PROBE_UPDATE_ADMITTED);
-        hf_asked *asked = asked_new(core, run, id, ASKED_ADMITTED);
+        hf_asked *asked = hf_asked_new(core, run, id, ASKED_ADMITTED);
         if (asked != NULL) {
             hf_owned_set(&core->runs_memory, &asked->request, hf_str_of_len(bytes.data, bytes.len));
-            wait_for(core, call, run, asked, stage_of(request->wait_policy), is_new);
+            hf_asked_wait(core, call, run, asked, stage_of(request->wait_policy), is_new);
         }
     }
     hf_buf_deinit(&bytes);
@@ -426,13 +212,13 @@ void hf_update_of_start(hf_core *core, hf_call *call, hf_run *run,
         HF_PROBE(core, HF_PROBE_UPDATE_ATTACHED);
         of_written(core, call, run, written, stage_of(request->wait_policy), is_new);
     } else if (!hf_run_is_open(run)) {
-        refuse(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
+        hf_update_refuse(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
     } else if (asked != NULL) {
         HF_PROBE(core, HF_PROBE_UPDATE_ATTACHED);
-        wait_for(core, call, run, asked, stage_of(request->wait_policy), is_new);
+        hf_asked_wait(core, call, run, asked, stage_of(request->wait_policy), is_new);
     } else if (run->wft.attempt >= FAIL_FROM_ATTEMPT) {
-        refuse(core, call, HF_ERR_NOT_READY,
-               "Unable to perform workflow execution update due to Workflow Task in failed state.");
+        hf_update_refuse(core, call, HF_ERR_NOT_READY,
+                         "Unable to perform workflow execution update due to Workflow Task in failed state.");
     } else {
         admit(core, call, run, request, id.len > 0 ? id : made_id(core), is_new);
     }
@@ -464,15 +250,15 @@ void hf_update_poll_call(hf_core *core, hf_call *call, hf_run *run)
     } else if (asked == NULL) {
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "update \"%.*s\" not found", HF_STR_ARGS(id));
     } else if (stage <= STAGE_ADMITTED) {
-        tell(core, call, run, id, STAGE_ADMITTED, NULL, false);
+        hf_update_tell(core, call, run, id, STAGE_ADMITTED, NULL, false);
     } else {
-        wait_for(core, call, run, asked, stage, false);
+        hf_asked_wait(core, call, run, asked, stage, false);
     }
 }
 
 void hf_update_drop(hf_core *core, hf_call *call)
 {
-    (void)waiter_end(core, call->parked);
+    (void)hf_waiter_end(core, call->parked);
 }
 
 void hf_update_expire(hf_core *core, hf_call *call)
@@ -482,9 +268,9 @@ void hf_update_expire(hf_core *core, hf_call *call)
     const hf_asked *asked = waiter->asked;
     bool is_new = waiter->is_new;
     HF_PROBE(core, HF_PROBE_UPDATE_WAITED);
-    (void)waiter_end(core, waiter); /* the update stays until the end of the step */
-    tell(core, call, run, hf_owned_str(&asked->id), asked->state == ASKED_WRITTEN ? STAGE_ACCEPTED : STAGE_ADMITTED,
-         NULL, is_new);
+    (void)hf_waiter_end(core, waiter); /* the update stays until the end of the step */
+    hf_update_tell(core, call, run, hf_owned_str(&asked->id),
+                   asked->state == ASKED_WRITTEN ? STAGE_ACCEPTED : STAGE_ADMITTED, NULL, is_new);
 }
 
 /* ---- With a workflow task ------------------------------------------------------------------------------------------------ */
@@ -546,15 +332,15 @@ static void settle_closed(hf_core *core, hf_run *run, hf_asked *asked)
     bool goes_on = HF_SLOT(run)->name == NULL && run->status != HF_WORKFLOW_EXECUTION_STATUS_TERMINATED;
     if (asked->state == ASKED_WRITTEN) {
         HF_PROBE(core, HF_PROBE_UPDATE_OUTLIVED);
-        hf_pb_outcome outcome = outlived(core);
+        hf_pb_outcome outcome = hf_update_outlived(core);
         hf_asked_tell(core, run, asked, STAGE_COMPLETED, &outcome);
     } else if (goes_on) { /* the caller sends it again, to the next run */
         HF_PROBE(core, HF_PROBE_UPDATE_ABORTED);
         HF_LIST_EACH(node, &asked->waiters)
         {
-            refuse_busy(core, waiter_end(core, HF_CONTAINER(node, hf_waiter, link)),
-                        HF_RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW,
-                        "workflow operation can not be applied because workflow is closing");
+            hf_update_refuse_busy(core, hf_waiter_end(core, HF_CONTAINER(node, hf_waiter, link)),
+                                  HF_RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW,
+                                  "workflow operation can not be applied because workflow is closing");
         }
     } else {
         HF_PROBE(core, HF_PROBE_UPDATE_ABORTED);

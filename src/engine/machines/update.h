@@ -33,7 +33,7 @@ bool hf_updates_check_rest(hf_core *core, const hf_run *run, hf_plan *plan);
 /* Whether the answer does nothing but reject updates. */
 bool hf_updates_only_reject(const hf_plan *plan);
 void hf_updates_act_rest(hf_core *core, hf_run *run, const hf_plan *plan);
-/* All is decided: who waits is told. */
+/* All is decided: the calls that wait are told. */
 void hf_updates_tell(hf_core *core, hf_run *run, const hf_plan *plan);
 /* The answer was refused, and the task has failed. */
 void hf_updates_abort_sent(hf_core *core, hf_run *run);

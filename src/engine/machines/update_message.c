@@ -1,4 +1,4 @@
-/* What a worker says of updates: the messages in its answer to a workflow task. Acceptances and responses become events, in the place of the
+/* Messages about updates in the answer of a worker to a workflow task. Acceptances and responses become events, in the place of the
  * command that names them or behind all commands; a rejection becomes none. All of them are checked first, like commands. Then they
  * are carried out, and when all is decided the callers are told. */
 #include "engine/machines/update_private.h"
@@ -94,7 +94,7 @@ static hf_update_plan *sayings_of(hf_core *core, hf_plan *plan)
     return updates;
 }
 
-/* The last that was said of an update, before what is being checked; NULL = nothing. */
+/* The last message about this update among those checked so far; NULL = there is none. */
 static const hf_saying *said_before(const hf_update_plan *updates, hf_str id)
 {
     for (size_t i = updates->order_count; i > 0; i--) {

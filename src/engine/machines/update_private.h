@@ -1,4 +1,4 @@
-/* What update.c and update_message.c share. */
+/* Shared by update.c, update_wait.c and update_message.c. */
 #ifndef HF_ENGINE_MACHINES_UPDATE_PRIVATE_H
 #define HF_ENGINE_MACHINES_UPDATE_PRIVATE_H
 
@@ -27,12 +27,34 @@ typedef struct hf_asked {
     hf_list waiters;
 } hf_asked;
 
-hf_asked *hf_asked_find(const hf_run *run, hf_str id); /* NULL = there is none */
-void hf_asked_free(hf_core *core, hf_asked *asked);    /* nobody waits for it */
+/* A call that waits for an update. */
+typedef struct hf_waiter {
+    hf_node link;
+    hf_call *call;
+    hf_run *run;
+    hf_asked *asked;
+    int32_t stage; /* that it waits for */
+    bool is_new;   /* the call has started the run */
+} hf_waiter;
+
+/* ---- update_wait.c ------------------------------------------------------------------------------------------------------ */
+
+hf_asked *hf_asked_new(hf_core *core, hf_run *run, hf_str id, hf_asked_state state); /* NULL: engine-E2 */
+hf_asked *hf_asked_find(const hf_run *run, hf_str id);                               /* NULL = there is none */
+void hf_asked_free(hf_core *core, hf_asked *asked);                                  /* nobody waits for it */
 /* Tells all who wait for this stage or an earlier one. */
 void hf_asked_tell(hf_core *core, const hf_run *run, hf_asked *asked, int32_t stage, const hf_pb_outcome *outcome);
 /* Everybody who waits gets this failure. */
 void hf_asked_refuse(hf_core *core, hf_asked *asked, hf_status status, const char *why);
+/* The call waits for this stage; it is told where the update is when that takes too long. `asked`: NULL = engine-E2, and nothing happens. */
+void hf_asked_wait(hf_core *core, hf_call *call, hf_run *run, hf_asked *asked, int32_t stage, bool is_new);
+hf_call *hf_waiter_end(hf_core *core, hf_waiter *waiter); /* its call does not wait any more */
+/* Answers one call: the update has reached this stage. */
+void hf_update_tell(hf_core *core, hf_call *call, const hf_run *run, hf_str id, int32_t stage,
+                    const hf_pb_outcome *outcome, bool is_new);
+void hf_update_refuse(hf_core *core, hf_call *call, hf_status status, const char *why);
+void hf_update_refuse_busy(hf_core *core, hf_call *call, int32_t cause, const char *why);
+hf_pb_outcome hf_update_outlived(hf_core *core); /* the run has closed before the update was completed */
 /* The outcome of an update that the engine ends itself; in core->scratch. */
 hf_pb_outcome hf_update_failure(hf_core *core, const char *type, const char *message);
 

@@ -7,8 +7,8 @@
  *                   +--> timed out, canceled: without having been started
  *
  * From outside an activity can be paused, from scheduled and backoff at once (-> paused), while an attempt runs when that has failed.
- * Unpause, reset and other options lead through backoff, which may be over at once. One that waits in whatever way is started by
- * its completion, if somebody completes it by its id. While an activity is paused none of its timeouts passes.
+ * Unpause, reset and other options lead through backoff, which may be over at once. A waiting activity that a client completes by its id is
+ * started by that call. While an activity is paused none of its timeouts passes.
  *
  * History sees an activity three times: ActivityTaskScheduled when the workflow asks for it, and ActivityTaskStarted together
  * with the outcome, at the end. Attempts, back-off and heartbeats are state only.
@@ -22,6 +22,9 @@
 #define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))
 #define WAITS (HF_BIT(HF_ACTIVITY_BACKOFF) | HF_BIT(HF_ACTIVITY_PAUSED))
 
+_Static_assert(HF_ACTIVITY_STATE_COUNT == HF_ACTIVITY_PAUSED + 1, "the table has a row for every state");
+_Static_assert(HF_ACTIVITY_STARTED < HF_ACTIVITY_BACKOFF && HF_ACTIVITY_BACKOFF < HF_ACTIVITY_COMPLETED,
+               "hf_activity_is_pending compares states");
 static const hf_rule RULES[HF_ACTIVITY_STATE_COUNT] = {
     [HF_ACTIVITY_NEW] = {"new", HF_BIT(HF_ACTIVITY_SCHEDULED)},
     [HF_ACTIVITY_SCHEDULED] = {"scheduled", HF_BIT(HF_ACTIVITY_STARTED) | HF_BIT(HF_ACTIVITY_TIMED_OUT) |
@@ -354,7 +357,7 @@ hf_status hf_activity_apply_controlled(hf_apply *a, hf_run *run, hf_str bytes)
 
 hf_status hf_activity_apply_moved(hf_apply *a, hf_run *run, hf_activity *activity, int64_t order)
 {
-    if (hf_activity_is_paused(activity)) { /* nobody takes it now */
+    if (hf_activity_is_paused(activity)) { /* no worker takes it now */
         if (!move(a, activity, HF_ACTIVITY_PAUSED)) {
             return no_activity(a, activity->scheduled_id);
         }

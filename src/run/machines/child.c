@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+_Static_assert(HF_CHILD_STATE_COUNT == HF_CHILD_LEFT + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_CHILD_STATE_COUNT] = {
     [HF_CHILD_NEW] = {"new", HF_BIT(HF_CHILD_INITIATED)},
     [HF_CHILD_INITIATED] = {"initiated", HF_BIT(HF_CHILD_STARTED) | HF_BIT(HF_CHILD_FAILED)},
@@ -77,6 +78,7 @@ static void release(hf_run_memory *memory, hf_child *child)
 static void drop(hf_run_memory *memory, hf_run *run, hf_child *child)
 {
     size_t index = (size_t)(child - run->children.items);
+    hf_assert(index < run->children.count);
     hf_child_set(run, child, HF_CHILD_NEW);
     release(memory, child);
     run->children.count--;
@@ -91,8 +93,8 @@ void hf_children_free(hf_run_memory *memory, hf_run *run)
     HF_VEC_FREE(memory, &run->children);
 }
 
-/* The parent closes. A child that is not started is not started any more; one that is to live on is forgotten; for the others the
- * parent's policy goes out. If a reset puts another run in the parent's place, all children live on. */
+/* The parent closes. Children whose start is on its way are not started. Children that are to live on are forgotten. The others get
+ * a message with the close policy. If a reset puts another run in the parent's place, all children live on. */
 void hf_children_leave(hf_run_memory *memory, hf_run *run, bool is_reset)
 {
     size_t kept = 0;
@@ -109,6 +111,7 @@ void hf_children_leave(hf_run_memory *memory, hf_run *run, bool is_reset)
         }
     }
     run->children.count = kept;
+    hf_assert(run->moving == kept); /* those that are left are told, and no others */
 }
 
 hf_child *hf_child_add(hf_run_memory *memory, hf_run *run, int64_t initiated_id)

@@ -72,7 +72,7 @@ hf_status hf_execution_started(hf_apply *a, hf_run *run, const hf_pb_history_eve
     return a->memory->status;
 }
 
-/* Of the run that follows; empty = none does. */
+/* The id of the run that follows this one; empty = none does. */
 static hf_str next_run_id(const hf_pb_history_event *event)
 {
     switch (event->event_type) {
@@ -109,10 +109,12 @@ hf_status hf_execution_closed_event(hf_apply *a, hf_run *run, const hf_pb_histor
     run->close_time = hf_pb_timestamp_time(event->event_time).ns;
     run->close_event_id = event->event_id;
     hf_run_drop_pending(a->memory, run, a->effects);
+    hf_assert(run->close_event_id == run->event_count); /* run-R4: it is the last */
     hf_children_leave(a->memory, run, hf_event_is_of_reset(event));
     hf_start_facts facts;
     bool is_last = (next_run_id(event).len == 0 && !hf_event_is_of_reset(event)) || HF_CANARY(HF_BUG_EACH_RUN_TELLS);
     run->is_untold = is_last && hf_run_has_listener(run, a->memory->scratch, &facts);
+    hf_assert(!hf_run_is_open(run) && run->wft.state == HF_WFT_NONE); /* run-R4 */
     a->effects->is_closed = true;
     return HF_OK;
 }

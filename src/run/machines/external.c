@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+_Static_assert(HF_EXTERNAL_STATE_COUNT == HF_EXTERNAL_FAILED + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_EXTERNAL_STATE_COUNT] = {
     [HF_EXTERNAL_NEW] = {"new", HF_BIT(HF_EXTERNAL_INITIATED)},
     [HF_EXTERNAL_INITIATED] = {"initiated", HF_BIT(HF_EXTERNAL_DELIVERED) | HF_BIT(HF_EXTERNAL_FAILED)},

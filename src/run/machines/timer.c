@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+_Static_assert(HF_TIMER_STATE_COUNT == HF_TIMER_CANCELED + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_TIMER_STATE_COUNT] = {
     [HF_TIMER_NEW] = {"new", HF_BIT(HF_TIMER_STARTED)},
     [HF_TIMER_STARTED] = {"started", HF_BIT(HF_TIMER_FIRED) | HF_BIT(HF_TIMER_CANCELED)},
@@ -49,6 +50,7 @@ hf_timer *hf_timer_add(hf_run_memory *memory, hf_run *run, int64_t started_id, h
 
 static void drop(hf_run_memory *memory, hf_run *run, hf_timer *timer)
 {
+    hf_assert(run->timers.count > 0 && timer->state != HF_TIMER_STARTED); /* it has fired or was canceled */
     size_t index = 0;
     while (run->timers.items[index] != timer) {
         index++;

@@ -5,10 +5,11 @@
  *      +----> admitted --------+
  *
  * They stay with the run, also after its end: a caller who repeats an update, or asks for its outcome, finds the events by its
- * id. What comes before is not part of a run: an update that is not accepted yet is in memory only, and one that was rejected
+ * id. Earlier stages are not part of a run: an update that is not accepted yet is in memory only, and one that was rejected
  * leaves nothing. Only an update that a reset applies again has an event from the beginning: it was acknowledged once. */
 #include "run/machines.h"
 
+_Static_assert(HF_UPDATE_STATE_COUNT == HF_UPDATE_COMPLETED + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_UPDATE_STATE_COUNT] = {
     [HF_UPDATE_NEW] = {"new", HF_BIT(HF_UPDATE_ADMITTED) | HF_BIT(HF_UPDATE_ACCEPTED)},
     [HF_UPDATE_ADMITTED] = {"admitted", HF_BIT(HF_UPDATE_ACCEPTED)},

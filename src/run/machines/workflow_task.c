@@ -13,6 +13,7 @@
  * While a task is started, what happens to the run is buffered (run-R5 in run.h) and becomes events when the task ends. */
 #include "run/machines.h"
 
+_Static_assert(HF_WFT_STATE_COUNT == HF_WFT_STARTED + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_WFT_STATE_COUNT] = {
     [HF_WFT_NONE] = {"none", HF_BIT(HF_WFT_SCHEDULED)},
     [HF_WFT_SCHEDULED] = {"scheduled", HF_BIT(HF_WFT_STARTED) | HF_BIT(HF_WFT_NONE)},
@@ -43,6 +44,7 @@ static int32_t next_attempt(int32_t attempt)
 static void forget(hf_apply *a, hf_run *run, int32_t attempt_next)
 {
     hf_wft *wft = &run->wft;
+    hf_assert(wft->state == HF_WFT_NONE); /* the task has ended */
     wft->attempt = attempt_next;
     wft->scheduled_id = wft->started_id = 0;
     wft->scheduled_time = wft->started_time = wft->timeout = wft->first_time = 0;
