@@ -4,6 +4,7 @@
 #include "base/canary.h"
 #include "engine/answer.h"
 #include "engine/load.h"
+#include "engine/machines/machines.h"
 #include "engine/size.h"
 #include "history/limits.h"
 
