@@ -210,7 +210,7 @@ typedef enum hf_run_kind { HF_KIND_WORKFLOW } hf_run_kind;
 
 /* The version of the state and of its row. Rows of an earlier version are brought up to this one when they are read. */
 #define HF_RUN_VERSION_START 1 /* from this version on the state has the facts of its start: hf_run_learn */
-#define HF_RUN_VERSION 2       /* from this version on a row leaves out what other fields of it tell: hf_run_unabridge */
+#define HF_RUN_VERSION 2       /* from this version on a row leaves out what its other fields tell: hf_run_unabridge */
 
 /* A request that has made a run by a reset: whoever sends it again gets the same run. */
 typedef struct hf_reset_made {
