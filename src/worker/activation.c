@@ -7,7 +7,8 @@
  *        that gives up such an activity or timer in 3, 4 or 5 has nothing to cancel
  *     2  the clock: the time of the WorkflowTaskStarted
  *     3  the start: the first fiber begins                                        settle
- *     4  signals in order: to a waiting fiber, to a handler, else kept            settle
+ *     4  signals in order: to a waiting fiber, to a handler, else kept; updates,
+ *        to their handlers, among them                                            settle
  *     5  ends of activities, fired timers, a cancel, in order                     settle
  *     6  if the main function has returned: its command, behind all others; handlers that still wait are canceled
  *
@@ -174,20 +175,28 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 }
 
 /* 3 */
-static hf_status apply_start(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+static hf_status apply_starts(hf_op *op, hf_wf *wf, piece p)
 {
-    if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES) {
-        return begin(op, wf, event);
+    for (size_t i = 0; i < p.count; i++) {
+        if (p.items[i]->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES) {
+            HF_TRY(begin(op, wf, p.items[i]));
+        }
     }
     return HF_OK;
 }
 
-/* 4 */
-static hf_status apply_signal(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+/* 4: updates have the number of the event that they come behind */
+static hf_status apply_signals(hf_op *op, hf_wf *wf, piece p)
 {
-    return event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES
-               ? hf_wf_signaled(op, wf, event->workflow_execution_signaled_event_attributes)
-               : HF_OK;
+    size_t update = 0;
+    for (size_t i = 0; i < p.count; i++) {
+        const hf_pb_history_event *event = p.items[i];
+        if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES) {
+            HF_TRY(hf_wf_deliver_updates(op, wf, event->event_id, &update));
+            HF_TRY(hf_wf_signaled(op, wf, event->workflow_execution_signaled_event_attributes));
+        }
+    }
+    return hf_wf_deliver_updates(op, wf, INT64_MAX, &update);
 }
 
 /* The id of the event that scheduled the activity which this event ends; 0 = it ends none. */
@@ -248,6 +257,14 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
         hf_wf_fired(wf, event->timer_fired_event_attributes->timer_id);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
         return cancel(op, wf, event->workflow_execution_cancel_requested_event_attributes->cause);
+    }
+    return HF_OK;
+}
+
+static hf_status apply_ends(hf_op *op, hf_wf *wf, piece p)
+{
+    for (size_t i = 0; i < p.count; i++) {
+        HF_TRY(apply_end(op, wf, p.items[i]));
     }
     return HF_OK;
 }
@@ -351,8 +368,7 @@ static hf_status finish(hf_op *op, hf_wf *wf)
 
 static hf_status activate(hf_op *op, hf_wf *wf, piece p)
 {
-    static hf_status (*const STAGES[])(hf_op *, hf_wf *, const hf_pb_history_event *) = {apply_start, apply_signal,
-                                                                                         apply_end};
+    static hf_status (*const STAGES[])(hf_op *, hf_wf *, piece) = {apply_starts, apply_signals, apply_ends};
     hf_assert(p.count > 0); /* the last one is the WorkflowTaskStarted */
     const hf_pb_history_event *started = p.items[p.count - 1];
     HF_TRY(check_commands(op, wf, p));
@@ -360,9 +376,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     note_ends(wf, p);
     hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
     for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
-        for (size_t i = 0; i < p.count; i++) {
-            HF_TRY(STAGES[stage](op, wf, p.items[i]));
-        }
+        HF_TRY(STAGES[stage](op, wf, p));
         if (stage == 0) {
             note_history(wf, started);
         }

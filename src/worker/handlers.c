@@ -5,7 +5,8 @@
  *     on_signal --> handler --(a signal)--> handling, a fiber --> returned: gone
  *
  * worker-H1  A fiber that handles something is forked by the driver, between turns, in the order in which things came.
- * worker-H2  A handler that is replaced goes on with the function that it began with. */
+ *
+ * A handler that is replaced goes on with the function that it began with. */
 #include "worker/wf.h"
 
 #include "fiber/crew/crew_private.h"
@@ -258,7 +259,9 @@ static hf_status handle(void *arg)
     handling->branch = hf_crew_self_branch();
     hf_status status = hf_local_set(&HANDLING, handling);
     wf->is_nomem |= status != HF_OK;
-    if (status == HF_OK) {
+    if (status == HF_OK && handling->kind == HF_WF_ON_UPDATE) {
+        hf_wf_run_update(handling);
+    } else if (status == HF_OK) {
         hf_assert(handling->kind == HF_WF_ON_SIGNAL); /* worker-H1 */
         status = handling->signal(handling->arg, handling->in);
     }

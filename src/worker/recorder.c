@@ -73,12 +73,31 @@ hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *a
     return list;
 }
 
+hf_pb_message_list hf_recorder_messages(const hf_recorder *recorder, hf_arena *arena)
+{
+    size_t count = 0;
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        count += HF_CONTAINER(node, hf_command_record, node)->message != NULL;
+    }
+    hf_pb_message_list list = {count > 0 ? HF_ARENA_ARRAY(arena, hf_pb_message, count) : NULL, 0};
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+        if (list.items != NULL && record->message != NULL) {
+            list.items[list.count++] = *record->message;
+        }
+    }
+    return list;
+}
+
 static hf_command_record *keep(hf_arena *arena, const hf_command_record *from)
 {
     hf_command_record *kept = HF_ARENA_NEW(arena, hf_command_record);
     if (kept != NULL) {
         *kept = *from;
         kept->pb = NULL;
+        kept->message = NULL;
         kept->id = hf_arena_copy(arena, from->id);
         kept->name = hf_arena_copy(arena, from->name);
         if (kept->activity != NULL) {
@@ -138,6 +157,8 @@ static const struct {
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_MARKER_RECORDED, HF_COMMAND_TYPE_RECORD_MARKER},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, HF_COMMAND_TYPE_PROTOCOL_MESSAGE},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED, HF_COMMAND_TYPE_PROTOCOL_MESSAGE},
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, 0},
     {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
@@ -169,6 +190,13 @@ static claim claim_of(const hf_pb_history_event *event)
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_STARTED_EVENT_ATTRIBUTES) {
         c.id = event->timer_started_event_attributes->timer_id;
         c.span = hf_pb_duration_span(event->timer_started_event_attributes->start_to_fire_timeout);
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ACCEPTED_EVENT_ATTRIBUTES) {
+        c.name = HF_STR("accepted");
+        c.id = event->workflow_execution_update_accepted_event_attributes->protocol_instance_id;
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_COMPLETED_EVENT_ATTRIBUTES) {
+        const hf_pb_meta *meta = event->workflow_execution_update_completed_event_attributes->meta;
+        c.name = HF_STR("completed");
+        c.id = meta != NULL ? meta->update_id : (hf_str){NULL, 0};
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
         c.name = event->marker_recorded_event_attributes->marker_name;
         c.id = hf_wf_patch_key(event->marker_recorded_event_attributes);

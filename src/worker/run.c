@@ -294,6 +294,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .identity = worker->identity,
         .task_token = task->task->task_token,
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
+        .messages = hf_recorder_messages(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
     hf_status answered = answer_queries(op, wf, task, &next->arena, &request);
@@ -320,6 +321,9 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         tell_canceled(wf);
     }
     const hf_pb_respond_workflow_task_completed_response *response = call.response;
+    if (status == HF_OK && response->reset_history_event_id > 0) { /* the task was dropped: its events never were */
+        wf->event_id_next = response->reset_history_event_id + 1;
+    }
     if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {
         next->task = response->workflow_task;
         *ret_next = next;
@@ -342,6 +346,7 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     }
     hf_events events = {NULL, 0};
     HF_TRY(hf_wf_load(op, wf, task, &events));
+    wf->messages = &task->task->messages;
     return hf_wf_apply(op, wf, &events, task->task->started_event_id);
 }
 

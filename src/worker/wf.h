@@ -41,8 +41,9 @@ struct hf_command_record {
     hf_str canceled_id;              /* the id of that activity */
     struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
-    bool is_withdrawn; /* given up before it was sent: it is never sent */
-    hf_pb_command *pb; /* the command to send; NULL after it was sent */
+    bool is_withdrawn;      /* given up before it was sent: it is never sent */
+    hf_pb_command *pb;      /* the command to send; NULL after it was sent */
+    hf_pb_message *message; /* of an update; NULL = none. That of a rejection has no command */
 };
 
 typedef struct hf_recorder {
@@ -109,6 +110,13 @@ typedef struct hf_wf_handler {
     char name[]; /* NUL-terminated */
 } hf_wf_handler;
 
+/* The request of an update, as it came. */
+typedef struct hf_wf_update_request {
+    hf_str message_id;      /* of its message; empty in a replay */
+    hf_pb_request *request; /* as long as the step at hand is played */
+    int64_t event_id;       /* it comes behind this event */
+} hf_wf_update_request;
+
 /* A handler under way, on a fiber of its own. Freed by that fiber. */
 typedef struct hf_wf_handling {
     hf_node node; /* in wf->handlings; of a query: in no list */
@@ -119,16 +127,17 @@ typedef struct hf_wf_handling {
     hf_validator validator;
     void *arg;
     bool may_be_left;
-    hf_branch *branch;      /* NULL = it has not begun */
-    hf_payload in;          /* kept by the run; of a query: borrowed */
-    hf_payload out;         /* of a query: set when it has returned, and the caller's */
-    hf_status status;       /* of a query: the same */
-    hf_pb_failure *failure; /* of a query that failed, in the caller's arena */
-    hf_arena *arena;        /* of a query: for its failure */
-    bool has_ended;         /* of a query */
-    const char *update_id;  /* of an update, else NULL; NUL-terminated, behind the struct */
-    size_t len;             /* of the allocation */
-    char name[];            /* what came; NUL-terminated */
+    hf_branch *branch;            /* NULL = it has not begun */
+    hf_payload in;                /* kept by the run; of a query: borrowed */
+    hf_payload out;               /* of a query: set when it has returned, and the caller's */
+    hf_status status;             /* of a query: the same */
+    hf_pb_failure *failure;       /* of a query that failed, in the caller's arena */
+    hf_arena *arena;              /* of a query: for its failure */
+    bool has_ended;               /* of a query */
+    hf_wf_update_request request; /* of an update; valid until its fiber waits */
+    const char *update_id;        /* of an update, else NULL; NUL-terminated, behind the struct */
+    size_t len;                   /* of the allocation */
+    char name[];                  /* what came; NUL-terminated */
 } hf_wf_handling;
 
 /* A fiber in hf_wait_until. Lies in its hf_until. */
@@ -199,6 +208,7 @@ struct hf_wf {
         *next;                             /* of hf_continue_as_new, in `kept`; NULL = none */
     const hf_pb_history_event *const *own; /* events that the commands of the step at hand became */
     size_t own_count;                      /* 0 in the current step */
+    const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
     bool is_current;                       /* the step at hand is in no history yet */
     hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
     hf_payload_bag payloads; /* payloads that its fibers own */
@@ -262,6 +272,8 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
 void hf_recorder_reset(hf_recorder *recorder);
 /* Keeps only those parts of each record that hf_recorder_check needs. Fails: HF_ERR_NOMEM. */
 hf_status hf_recorder_compact(hf_recorder *recorder);
+/* The messages of updates that go with the commands, in order, in the arena. */
+hf_pb_message_list hf_recorder_messages(const hf_recorder *recorder, hf_arena *arena);
 /* The commands that are to be sent, in order, in the arena. */
 hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena);
 /* Whether events of this type come from a command. */
@@ -321,6 +333,12 @@ void hf_wf_cancel_handlers(hf_wf *wf);
  * HF_ERR_NOMEM. A query that fails is an answer, too. */
 hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *query, hf_arena *arena,
                       hf_pb_workflow_query_result *ret_result);
+
+/* updates.c: the life of an update, on its own fiber. */
+void hf_wf_run_update(hf_wf_handling *handling);
+/* Delivers the updates that came before event `before`, from the `*next`-th on. Fails: HF_ERR_NOMEM, HF_ERR_INVALID,
+ * HF_ERR_UNSUPPORTED, HF_ERR_CONFLICT: an old step accepted one that the code does not know. */
+hf_status hf_wf_deliver_updates(hf_op *op, hf_wf *wf, int64_t before, size_t *next);
 
 /* signals.c: signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
 hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena);

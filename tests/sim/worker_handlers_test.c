@@ -418,6 +418,136 @@ static void queries_see_the_run_and_change_nothing(void **state)
     play_scene((scene){asked, query_it, HF_OK, "\"3\""});
 }
 
+/* ---- Updates ----------------------------------------------------------------------------------------------------- */
+
+typedef struct account {
+    int balance;
+} account;
+
+static int validations; /* in this play, with all of its replays */
+
+static hf_status is_positive(void *arg, hf_payload in)
+{
+    const account *a = arg;
+    HF_CHECK(hf_sleep(hf_seconds(1)) == HF_ERR_MISUSE);
+    validations++;
+    return strtol(in.data, NULL, 10) + a->balance >= 0 ? HF_OK
+                                                       : hf_raise_typed(HF_ERR_FAILED, "Overdrawn", "not enough");
+}
+
+static hf_status on_book(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    account *a = arg;
+    HF_CHECK(hf_update_id() != NULL && strncmp(hf_update_id(), "u-", 2) == 0);
+    a->balance += (int)strtol(in.data, NULL, 10);
+    return hf_payload_printf(ret_out, "%d", a->balance);
+}
+
+static hf_status on_slow_book(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(run_tick(hf_payload_none(), NULL));
+    return on_book(arg, in, ret_out);
+}
+
+static hf_status on_broken(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    return hf_raise_typed(HF_ERR_FAILED, "Broken", "it broke halfway");
+}
+
+static hf_status bank(hf_payload in, hf_payload *ret_out)
+{
+    account *a = HF_WORKFLOW_NEW(account);
+    (void)in;
+    HF_TRY(hf_on_update("book", on_book, .arg = a, .validator = is_positive));
+    HF_TRY(hf_on_update("slow", on_slow_book, .arg = a));
+    HF_TRY(hf_on_update("broken", on_broken, .arg = a));
+    HF_TRY(hf_signal_wait("close", NULL));
+    HF_TRY(hf_handlers_wait());
+    return hf_payload_printf(ret_out, "\"%d\"", a->balance);
+}
+
+/* Sends an update and waits for its outcome. */
+static void update(hf_service *service, const char *name, const char *id, const char *in, const char *expected)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_arena_init(&arena, (hf_allocator){heap_allocate, heap_release, NULL});
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("w")};
+    hf_pb_meta meta = {.update_id = hf_str_of(id), .identity = HF_STR("test")};
+    hf_pb_input input = {.name = hf_str_of(name), .args = hf_payload_encode(&arena, hf_payload_of_json(in))};
+    hf_pb_request body = {.meta = &meta, .input = &input};
+    hf_pb_wait_policy wait = {.lifecycle_stage = HF_UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED};
+    hf_pb_update_workflow_execution_request request = {
+        .namespace = HF_STR("default"), .workflow_execution = &execution, .wait_policy = &wait, .request = &body};
+    hf_call call;
+    hf_call_init(&call, HF_METHOD_UPDATE_WORKFLOW_EXECUTION, &request, &arena, NULL);
+    hf_status status = hf_service_ask(&op, service, &call);
+    HF_CHECK_SAY(status == HF_OK, "update %s: %s", id, op.message);
+    const hf_pb_update_workflow_execution_response *response = call.response;
+    const hf_pb_outcome *outcome = status == HF_OK ? response->outcome : NULL;
+    hf_str got = {NULL, 0};
+    if (outcome != NULL && outcome->value_case == HF_PB_OUTCOME_SUCCESS) {
+        got = outcome->success->payloads.items[0].data;
+    } else if (outcome != NULL) {
+        got = outcome->failure->message;
+    }
+    HF_CHECK_SAY(outcome != NULL && hf_str_equal(got, hf_str_of(expected)), "update %s: %.*s, not %s", id,
+                 HF_STR_ARGS(got), expected);
+    hf_arena_deinit(&arena);
+}
+
+static hf_status run_bank(hf_service *service, hf_execution *execution)
+{
+    validations = 0;
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    update(service, "book", "u-1", "10", "10");
+    update(service, "book", "u-2", "-20", "not enough"); /* rejected: it leaves no trace */
+    update(service, "book", "u-3", "-4", "6");
+    HF_TRY(hf_signal(execution, "other", hf_payload_none()));
+    update(service, "book", "u-4", "-20", "not enough"); /* behind an event that was not seen before */
+    update(service, "slow", "u-5", "100", "106");
+    update(service, "broken", "u-6", "0", "it broke halfway");
+    update(service, "nothing", "u-7", "0", "workflow 'workflow' has no handler for update 'nothing'");
+    update(service, "book", "u-3", "-4", "6"); /* the same request once more */
+    HF_CHECK_SAY(validations == 4, "%d validations", validations);
+    return hf_signal(execution, "close", hf_payload_none());
+}
+
+static void T4_updates_are_validated_accepted_and_answered_once(void **state)
+{
+    (void)state;
+    play_scene((scene){bank, run_bank, HF_OK, "\"106\""});
+}
+
+/* Its answer goes along with the end of the run. */
+static hf_status ends_with_update(hf_payload in, hf_payload *ret_out)
+{
+    account *a = HF_WORKFLOW_NEW(account);
+    (void)in;
+    HF_TRY(hf_on_update("book", on_book, .arg = a));
+    HF_TRY(hf_wait_until(a->balance > 0));
+    return hf_payload_printf(ret_out, "\"%d\"", a->balance);
+}
+
+static hf_status end_by_update(hf_service *service, hf_execution *execution)
+{
+    (void)execution;
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    update(service, "book", "u-1", "7", "7");
+    return HF_OK;
+}
+
+static void T6_N4_the_answer_of_an_update_goes_along_with_the_end(void **state)
+{
+    (void)state;
+    play_scene((scene){ends_with_update, end_by_update, HF_OK, "\"7\""});
+}
+
 /* ---- The next run ------------------------------------------------------------------------------------------------ */
 
 /* Takes one signal in each run and continues; the others go along. */
@@ -526,6 +656,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(T3_N5_a_fiber_of_the_runs_scope_fails_the_run_with_its_own_failure),
     cmocka_unit_test(T8_fibers_of_the_runs_scope_end_with_it),
     cmocka_unit_test(queries_see_the_run_and_change_nothing),
+    cmocka_unit_test(T4_updates_are_validated_accepted_and_answered_once),
+    cmocka_unit_test(T6_N4_the_answer_of_an_update_goes_along_with_the_end),
     cmocka_unit_test(a_run_continues_as_new_and_takes_its_signals_along),
     cmocka_unit_test(code_may_change_under_a_run),
     cmocka_unit_test(a_patch_is_deprecated_under_a_run),
