@@ -7,6 +7,7 @@
 #include <holdfast/activity.h>
 #include <holdfast/base.h>
 #include <holdfast/chan.h>
+#include <holdfast/child.h>
 #include <holdfast/dispatch.h>
 #include <holdfast/error.h>
 #include <holdfast/flow.h>

@@ -53,13 +53,13 @@ static void act_cancel_timer(hf_core *core, hf_run *run, const hf_plan *plan, co
 static void act_signal_external(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_command *command)
 {
     (void)plan;
-    hf_external_signal(core, run, command->signal_external_workflow_execution_command_attributes);
+    hf_external_decide_signal(core, run, command->signal_external_workflow_execution_command_attributes);
 }
 
 static void act_cancel_external(hf_core *core, hf_run *run, const hf_plan *plan, const hf_pb_command *command)
 {
     (void)plan;
-    hf_external_cancel(core, run, command->request_cancel_external_workflow_execution_command_attributes);
+    hf_external_decide_cancel(core, run, command->request_cancel_external_workflow_execution_command_attributes);
 }
 
 typedef struct hf_command_rule {

@@ -126,6 +126,9 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         if (record != NULL && record->activity != NULL) {
             hf_wf_scheduled(wf, record->activity, event->event_id);
         }
+        if (record != NULL && record->ask != NULL) {
+            hf_wf_asked(wf, record->ask, event->event_id);
+        }
         if (record != NULL && record->timer != NULL) {
             record->timer->record = NULL;
         }
@@ -225,6 +228,8 @@ static void note_ends(hf_wf *wf, piece p)
             hf_wf_will_resolve(wf, scheduled);
         } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_FIRED_EVENT_ATTRIBUTES) {
             hf_wf_will_fire(wf, event->timer_fired_event_attributes->timer_id);
+        } else {
+            hf_wf_will_answer(wf, event);
         }
     }
 }
@@ -257,6 +262,8 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
         hf_wf_fired(wf, event->timer_fired_event_attributes->timer_id);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
         return cancel(op, wf, event->workflow_execution_cancel_requested_event_attributes->cause);
+    } else {
+        hf_wf_answered(wf, event);
     }
     return HF_OK;
 }

@@ -106,6 +106,9 @@ static hf_command_record *keep(hf_arena *arena, const hf_command_record *from)
         if (kept->timer != NULL) {
             kept->timer->record = kept;
         }
+        if (kept->ask != NULL) {
+            kept->ask->record = kept;
+        }
     }
     return kept;
 }
@@ -160,9 +163,10 @@ static const struct {
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, HF_COMMAND_TYPE_PROTOCOL_MESSAGE},
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED, HF_COMMAND_TYPE_PROTOCOL_MESSAGE},
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, 0},
-    {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
-    {HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
+    {HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION},
+    {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION},
+    {HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+     HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, 0},
     {HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, 0},
 };
@@ -197,6 +201,23 @@ static claim claim_of(const hf_pb_history_event *event)
         const hf_pb_meta *meta = event->workflow_execution_update_completed_event_attributes->meta;
         c.name = HF_STR("completed");
         c.id = meta != NULL ? meta->update_id : (hf_str){NULL, 0};
+    } else if (event->attributes_case ==
+               HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES) {
+        const hf_pb_start_child_workflow_execution_initiated_event_attributes *a =
+            event->start_child_workflow_execution_initiated_event_attributes;
+        c.id = a->workflow_id;
+        c.name = a->workflow_type != NULL ? a->workflow_type->name : (hf_str){NULL, 0};
+    } else if (event->attributes_case ==
+               HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES) {
+        const hf_pb_signal_external_workflow_execution_initiated_event_attributes *a =
+            event->signal_external_workflow_execution_initiated_event_attributes;
+        c.id = a->workflow_execution != NULL ? a->workflow_execution->workflow_id : (hf_str){NULL, 0};
+        c.name = a->signal_name;
+    } else if (event->attributes_case ==
+               HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES) {
+        const hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes *a =
+            event->request_cancel_external_workflow_execution_initiated_event_attributes;
+        c.id = a->workflow_execution != NULL ? a->workflow_execution->workflow_id : (hf_str){NULL, 0};
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
         c.name = event->marker_recorded_event_attributes->marker_name;
         c.id = hf_wf_patch_key(event->marker_recorded_event_attributes);

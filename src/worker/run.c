@@ -88,6 +88,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_recorder_init(&wf->recorder, &worker->arenas);
     hf_list_init(&wf->tasks);
     hf_list_init(&wf->scheduling);
+    hf_list_init(&wf->asking);
     hf_list_init(&wf->given_up);
     hf_list_init(&wf->leftovers);
     hf_list_init(&wf->signals);
@@ -99,6 +100,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_arena_init(&wf->kept, worker->memory);
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
         hf_list_init(&wf->activities[i]);
+        hf_list_init(&wf->asks[i]);
         hf_list_init(&wf->timers[i]);
     }
     wf->event_id_next = 1;

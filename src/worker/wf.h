@@ -41,6 +41,7 @@ struct hf_command_record {
     hf_str canceled_id;              /* the id of that activity */
     struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
+    struct hf_wf_ask *ask;  /* the child, signal or cancel that waits for its event, or NULL */
     bool is_withdrawn;      /* given up before it was sent: it is never sent */
     hf_pb_command *pb;      /* the command to send; NULL after it was sent */
     hf_pb_message *message; /* of an update; NULL = none. That of a rejection has no command */
@@ -74,6 +75,22 @@ typedef struct hf_wf_leftover {
     size_t id_len;
     char id[];
 } hf_wf_leftover;
+
+/* A child, or a signal or cancel to another workflow, that a fiber waits for. On that fiber's stack. */
+typedef struct hf_wf_ask {
+    hf_node node; /* in asking or a bucket of asks, which it leaves by its end or when it is given up */
+    hf_wf *wf;
+    hf_wait wait;
+    const char *id;            /* workflow id of the other one */
+    int64_t event_id;          /* of its ...Initiated event; 0 = the history has not shown it yet */
+    hf_command_record *record; /* until then */
+    bool is_child;
+    bool ends_at_start;             /* hf_child_start */
+    bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
+    bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
+    bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
+    const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
+} hf_wf_ask;
 
 /* A timer of the crew's. */
 typedef struct hf_wf_timer {
@@ -189,7 +206,11 @@ struct hf_wf {
     hf_list timers[HF_WF_PENDING_BUCKETS];     /* by number */
     hf_list given_up;                          /* activities whose fiber has not withdrawn them yet: ids in use */
     hf_list leftovers;                         /* canceled activities that have not ended */
-    int activities_count;                      /* in all three lists: as many as the service knows, or more */
+    hf_list asking;                            /* children, signals and cancels whose event was not seen yet */
+    hf_list asks[HF_WF_PENDING_BUCKETS];       /* the others, by their ...Initiated event */
+    int asks_count;                            /* in both */
+    uint64_t child_seq;
+    int activities_count; /* in all three lists: as many as the service knows, or more */
     int timers_count;
     hf_list signals;                            /* not taken, in order */
     hf_list signal_waits;                       /* hf_wait.node of waiting fibers, in order */
@@ -309,6 +330,10 @@ void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
  * nothing left to cancel. */
 void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id);
 void hf_wf_will_fire(hf_wf *wf, hf_str timer_id);
+/* verbs_child.c: the same for children, and signals and cancels to other workflows; other events do nothing. */
+void hf_wf_asked(hf_wf *wf, hf_wf_ask *ask, int64_t event_id);
+void hf_wf_will_answer(hf_wf *wf, const hf_pb_history_event *event);
+void hf_wf_answered(hf_wf *wf, const hf_pb_history_event *event);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
 void hf_wf_fired(hf_wf *wf, hf_str timer_id);
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover);

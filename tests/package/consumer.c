@@ -440,6 +440,12 @@ static hf_status use_workers(void)
     EXPECT(hf_activity_run("name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_child_run("type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_child_run("type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
+    EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_child_start("type", hf_payload_none(), .parent_close = HF_PARENT_CLOSE_ABANDON) == HF_ERR_MISUSE);
+    EXPECT(hf_external_signal("id", "name", hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_external_cancel("id", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_signal_try("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", NULL, .arg = &worker) == HF_ERR_MISUSE);

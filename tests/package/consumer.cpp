@@ -601,6 +601,14 @@ hf_status use_workers()
     hf_on_update_options on_update_options = hf_on_update_options();
     hf_continue_options continue_options = hf_continue_options();
     continue_options.type = "next";
+    hf_child_options child_options = hf_child_options();
+    child_options.id = "id";
+    EXPECT(hf_child_run("type", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_child_run("type", hf_payload_none(), nullptr, child_options) == HF_ERR_MISUSE);
+    EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_child_start("type", hf_payload_none(), child_options) == HF_ERR_MISUSE);
+    EXPECT(hf_external_signal("id", "name", hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_external_cancel("id", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_signal_try("name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", nullptr, on_signal_options) == HF_ERR_MISUSE);

@@ -81,6 +81,12 @@ CALL(terminate_run, hf_terminate_with(NULL, options))
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
 CALL(activity_fail, hf_activity_fail_with(NULL, options))
 CALL(signal_wait, hf_signal_wait_with(NULL, NULL, options))
+CALL(child_run, hf_child_run_with(NULL, hf_payload_none(), NULL, options))
+CALL(child_start, hf_child_start_with(NULL, hf_payload_none(), options))
+CALL(on_signal, hf_on_signal_with(NULL, NULL, options))
+CALL(on_query, hf_on_query_with(NULL, NULL, options))
+CALL(on_update, hf_on_update_with(NULL, NULL, options))
+CALL(continue_as_new, hf_continue_as_new_with(hf_payload_none(), options))
 CALL(worker_new, hf_worker_new_with(NULL, NULL, NULL, options))
 CALL(worker_add_activity, hf_worker_add_activity_with(NULL, NULL, NULL, options))
 
@@ -140,6 +146,12 @@ static const struct {
     {"hf_activity_run", activity_run},
     {"hf_activity_fail", activity_fail},
     {"hf_signal_wait", signal_wait},
+    {"hf_child_run", child_run},
+    {"hf_child_start", child_start},
+    {"hf_on_signal", on_signal},
+    {"hf_on_query", on_query},
+    {"hf_on_update", on_update},
+    {"hf_continue_as_new", continue_as_new},
     {"hf_worker_new", worker_new},
     {"hf_worker_add_activity", worker_add_activity},
 };

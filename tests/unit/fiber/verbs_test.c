@@ -566,6 +566,10 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_activity_run NULL
 #define call_hf_signal_wait NULL
 #define call_hf_signal_try NULL
+#define call_hf_child_run NULL
+#define call_hf_child_start NULL
+#define call_hf_external_signal NULL
+#define call_hf_external_cancel NULL
 #define call_hf_on_signal NULL
 #define call_hf_on_query NULL
 #define call_hf_on_update NULL

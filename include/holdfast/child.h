@@ -1,0 +1,87 @@
+/* Inside a workflow: other workflows. Children that it starts, and signals and cancels to any workflow of its namespace. */
+#ifndef HOLDFAST_CHILD_H
+#define HOLDFAST_CHILD_H
+
+#include <holdfast/payload.h>
+#include <holdfast/service.h>
+#include <holdfast/workflow.h>
+
+/* What happens to a child that runs when its parent ends. */
+typedef enum hf_parent_close {
+    HF_PARENT_CLOSE_TERMINATE, /* it is terminated */
+    HF_PARENT_CLOSE_CANCEL,    /* it is asked to end */
+    HF_PARENT_CLOSE_ABANDON    /* it lives on by itself */
+} hf_parent_close;
+#define HF_PARENT_CLOSE_COUNT 3
+
+typedef struct hf_child_options {
+    size_t size;               /* set by the macro */
+    const char *id;            /* its workflow id; NULL = the parent's run id and a number */
+    const char *task_queue;    /* NULL = the parent's */
+    hf_span execution_timeout; /* of all of its runs together; 0 = none */
+    hf_span run_timeout;       /* of one run; 0 = none */
+    hf_span task_timeout;      /* of one workflow task; 0 = the service's default, 10 s */
+    hf_id_reuse id_reuse;      /* may the id be that of a workflow that has ended? */
+    hf_parent_close parent_close;
+    hf_on_cancel on_cancel;   /* what a cancel of the call does; HF_CANCEL_WAIT */
+    int attempts_max;         /* runs in all, if they fail; 0 = HF_OFF = one; HF_UNLIMITED */
+    hf_span retry_initial;    /* pause before the second run; 1 s */
+    double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
+    hf_span retry_max;        /* longest pause; 100 times the first */
+    const char *cron;         /* its schedule (service.h); NULL = none */
+} hf_child_options;
+
+HF_BEGIN_DECLS
+
+/* Starts a workflow and waits for its end. If it continues as new, is retried or has a schedule, the end is that of the last
+ * run. `in` is borrowed, `ret_out` may be NULL.
+ * Fails: HF_ERR_FAILED: it failed; hf_error() has the type "ChildWorkflowFailed", and its cause is the child's failure;
+ * HF_ERR_TIMEOUT, HF_ERR_CANCELED: it ended so, or was canceled before it began; HF_ERR_CLOSED: it was terminated;
+ * HF_ERR_EXISTS: its id is in use; HF_ERR_NOT_FOUND: its namespace does not exist; HF_ERR_EVICTED. A cancel works as for
+ * hf_activity_run: the child is asked to end, and the call returns when it has ended. With these statuses nothing was
+ * started: HF_ERR_INVALID: a name, bound or option makes no sense; HF_ERR_TOO_BIG; HF_ERR_LIMIT: 2,000 children are
+ * pending; HF_ERR_MISUSE: `in` has no bytes, or the caller is not a workflow. */
+HF_API HF_MUST_USE hf_status hf_child_run_with(const char *type, hf_payload in, hf_payload *ret_out,
+                                               const hf_child_options *options);
+/* The same, but returns when the child has started: for one that lives on by itself (.parent_close =
+ * HF_PARENT_CLOSE_ABANDON), or whose end does not matter. Fails as hf_child_run. */
+HF_API HF_MUST_USE hf_status hf_child_start_with(const char *type, hf_payload in, const hf_child_options *options);
+
+/* Sends a signal to the open run of a workflow of this namespace, and waits until it was delivered. It is delivered once,
+ * whatever crashes. Fails: HF_ERR_NOT_FOUND: no such workflow runs, or it is this one; HF_ERR_INVALID: a name is empty or
+ * too long; HF_ERR_TOO_BIG, HF_ERR_LIMIT: 2,000 signals are on their way; HF_ERR_CANCELED: the wait was canceled;
+ * the signal is sent all the same, unless that happened in the step that asked for it; HF_ERR_EVICTED, HF_ERR_MISUSE. */
+HF_API HF_MUST_USE hf_status hf_external_signal(const char *id, const char *name, hf_payload in);
+/* Asks another workflow to end. `reason` may be NULL. Fails as hf_external_signal. */
+HF_API HF_MUST_USE hf_status hf_external_cancel(const char *id, const char *reason);
+
+HF_END_DECLS
+
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
+#ifndef __cplusplus
+#define hf_child_run(...) HF_CHILD_RUN_(__VA_ARGS__, .size = sizeof(hf_child_options))
+#define HF_CHILD_RUN_(type, in, ret_out, ...) \
+    hf_child_run_with((type), (in), (ret_out), &(hf_child_options){__VA_ARGS__})
+#define hf_child_start(...) HF_CHILD_START_(__VA_ARGS__, .size = sizeof(hf_child_options))
+#define HF_CHILD_START_(type, in, ...) \
+    hf_child_start_with((type), (in), &(hf_child_options){__VA_ARGS__})
+#else
+static inline HF_MUST_USE hf_status
+hf_child_run(const char *type, hf_payload in, hf_payload *ret_out,
+    hf_child_options options = hf_child_options())
+{
+    options.size = sizeof options;
+    return hf_child_run_with(type, in, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_child_start(const char *type, hf_payload in,
+    hf_child_options options = hf_child_options())
+{
+    options.size = sizeof options;
+    return hf_child_start_with(type, in, &options);
+}
+#endif
+/* clang-format on */
+
+#endif

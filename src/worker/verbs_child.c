@@ -1,0 +1,511 @@
+/* Other workflows as a workflow sees them: children, and signals and cancels to any workflow. As in verbs_activity.c, verbs
+ * run on the crew's fibers, and the functions for events run on the driver, between turns.
+ *
+ *     asking --> a bucket of asks --> gone: its end was seen, and its fiber woken
+ *         |            |
+ *         |            +--> gone: the fiber was canceled and does not wait
+ *         +--> gone: its command was not sent
+ *
+ * With HF_CANCEL_WAIT a canceled fiber asks the child to end and goes on waiting: the ask stays in its bucket. */
+#include "worker/wf.h"
+
+#include "base/span.h"
+#include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
+#include "history/limits.h"
+
+#include <holdfast/child.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static bool abort_ask(hf_wait *wait)
+{
+    hf_wf_ask *ask = HF_CONTAINER(wait, hf_wf_ask, wait);
+    if (ask->is_given_up || !hf_node_is_linked(&ask->node)) {
+        return false;
+    }
+    ask->is_given_up = true;
+    if (!ask->is_joined || ask->event_id == 0 || wait->fiber->is_evicted) {
+        hf_list_remove(&ask->node);
+    }
+    return true;
+}
+
+static bool abort_end(hf_wait *wait)
+{
+    hf_wf_ask *ask = HF_CONTAINER(wait, hf_wf_ask, wait);
+    bool is_over = wait->fiber->is_evicted && hf_node_is_linked(&ask->node);
+    if (is_over) {
+        hf_list_remove(&ask->node);
+    }
+    return is_over;
+}
+
+static const hf_wait_kind CHILD = {"hf_child_run", abort_ask};
+static const hf_wait_kind EXTERNAL = {"hf_external_signal", abort_ask};
+static const hf_wait_kind CHILD_END = {"hf_child_run, canceled", abort_end};
+
+static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_child, hf_wf_ask *ask)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    void *room = NULL;
+    if (wf->has_closed) {
+        return; /* the closing command is the last one */
+    }
+    hf_command_record *record =
+        hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
+                        HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_request_cancel_external_workflow_execution_command_attributes), &room);
+    if (record != NULL) {
+        hf_pb_request_cancel_external_workflow_execution_command_attributes *a = room;
+        record->id = hf_arena_copy(arena, id);
+        a->namespace = wf->worker->namespace_;
+        a->workflow_id = record->id;
+        a->child_workflow_only = is_child;
+        a->reason = hf_arena_copy(arena, hf_str_of(reason != NULL ? reason : ""));
+        if (ask != NULL) {
+            record->ask = ask;
+            ask->record = record;
+        }
+    }
+    wf->is_nomem |= arena->status != HF_OK;
+}
+
+/* The waiting fiber was canceled: asks the child to end, and waits until it has. */
+static hf_status join_child(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask)
+{
+    ask->is_given_up = false;
+    if (ask->end != NULL) {
+        return HF_OK; /* it ended in the same step */
+    }
+    hf_assert(hf_node_is_linked(&ask->node));
+    if (!ask->has_ended) {
+        record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+    }
+    hf_wait_init(&ask->wait, self, &CHILD_END, ask, ask->wait.object_name);
+    return hf_park(self, &ask->wait, HF_INSTANT_NEVER);
+}
+
+static void withdraw(hf_wf *wf, const hf_wf_ask *ask)
+{
+    hf_assert(wf->asks_count > 0 && ask->record != NULL && ask->record->ask == ask);
+    ask->record->is_withdrawn = true;
+    ask->record->ask = NULL;
+    wf->asks_count--;
+}
+
+/* Waits for the end of what the record asks for. `id` and `name` are the caller's, which waits here. */
+static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, hf_command_record *record, const char *name,
+                          hf_on_cancel how)
+{
+    hf_wait_init(&ask->wait, self, ask->is_child ? &CHILD : &EXTERNAL, ask, name);
+    ask->record = record;
+    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT;
+    record->ask = ask;
+    wf->asks_count++;
+    hf_list_push_back(&wf->asking, &ask->node);
+    hf_status status = hf_park(self, &ask->wait, HF_INSTANT_NEVER);
+    if (status == HF_ERR_CANCELED && ask->event_id == 0) {
+        withdraw(wf, ask);
+    } else if (status == HF_ERR_CANCELED && ask->is_joined) {
+        status = join_child(self, wf, ask);
+        self->last_status = status; /* its outcome tells what happened, not the cancel */
+        self->last_where = NULL;
+    } else if (status == HF_ERR_CANCELED) {
+        hf_assert(wf->asks_count > 0);
+        wf->asks_count--;
+        if (ask->is_child && how == HF_CANCEL_TRY && !ask->has_ended) {
+            record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+        }
+    }
+    if (hf_node_is_linked(&ask->node)) {
+        hf_list_remove(&ask->node);
+    }
+    return status;
+}
+
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
+
+void hf_wf_asked(hf_wf *wf, hf_wf_ask *ask, int64_t event_id)
+{
+    hf_list_remove(&ask->node);
+    ask->event_id = event_id;
+    ask->record = NULL;
+    hf_list_push_back(hf_wf_bucket(wf->asks, (uint64_t)event_id), &ask->node);
+}
+
+static hf_wf_ask *find(hf_wf *wf, int64_t event_id)
+{
+    HF_LIST_EACH(node, hf_wf_bucket(wf->asks, (uint64_t)event_id))
+    {
+        hf_wf_ask *ask = HF_CONTAINER(node, hf_wf_ask, node);
+        if (ask->event_id == event_id) {
+            return ask;
+        }
+    }
+    return NULL;
+}
+
+/* The event that asked for what this event tells about; 0 = it tells about nothing of this kind. */
+static int64_t asked_by(const hf_pb_history_event *event)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES:
+        return event->child_workflow_execution_started_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return event->start_child_workflow_execution_failed_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES:
+        return event->child_workflow_execution_completed_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return event->child_workflow_execution_failed_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES:
+        return event->child_workflow_execution_canceled_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
+        return event->child_workflow_execution_timed_out_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
+        return event->child_workflow_execution_terminated_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES:
+        return event->external_workflow_execution_signaled_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return event->signal_external_workflow_execution_failed_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES:
+        return event->external_workflow_execution_cancel_requested_event_attributes->initiated_event_id;
+    case HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return event->request_cancel_external_workflow_execution_failed_event_attributes->initiated_event_id;
+    default:
+        return 0;
+    }
+}
+
+static bool ends(const hf_wf_ask *ask, const hf_pb_history_event *event)
+{
+    return ask->ends_at_start ||
+           event->attributes_case != HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES;
+}
+
+void hf_wf_will_answer(hf_wf *wf, const hf_pb_history_event *event)
+{
+    hf_wf_ask *ask = find(wf, asked_by(event));
+    if (ask != NULL && ends(ask, event)) {
+        ask->has_ended = true;
+    }
+}
+
+void hf_wf_answered(hf_wf *wf, const hf_pb_history_event *event)
+{
+    hf_wf_ask *ask = find(wf, asked_by(event));
+    if (ask == NULL || !ends(ask, event)) {
+        return; /* nobody waits for it any more */
+    }
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(wf->asks_count > 0);
+    hf_list_remove(&ask->node);
+    wf->asks_count--;
+    ask->end = event;
+    if (!ask->is_given_up) { /* else its fiber was woken by the cancel, and sees the end when it runs */
+        hf_wake(&ask->wait, HF_OK);
+    }
+    hf_leave(self);
+}
+
+/* ---- Children ---------------------------------------------------------------------------------------------------- */
+
+static hf_status check_child(hf_op *op, const hf_wf *wf, const char *type, hf_payload in, const hf_child_options *o)
+{
+    static const char VERB[] = "hf_child_run";
+    if (type == NULL) {
+        return hf_fail(op, HF_ERR_MISUSE, "%s needs the type of a workflow", VERB);
+    }
+    HF_TRY(hf_text_check(op, VERB, "the type", type, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".id", o->id, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".task_queue", o->task_queue, 1, HF_QUEUE_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".cron", o->cron, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_payload_check(op, "the input of the child", in));
+    const struct {
+        const char *name;
+        hf_span span;
+    } spans[] = {{".execution_timeout", o->execution_timeout},
+                 {".run_timeout", o->run_timeout},
+                 {".task_timeout", o->task_timeout},
+                 {".retry_initial", o->retry_initial},
+                 {".retry_max", o->retry_max}};
+    for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
+        HF_TRY(hf_span_check(op, VERB, spans[i].name, spans[i].span, HF_MAY_BE_UNLIMITED));
+    }
+    HF_TRY(hf_number_check(op, VERB, ".attempts_max", o->attempts_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED));
+    if (!(o->retry_coefficient == 0 ||
+          (o->retry_coefficient >= 1 && o->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX))) {
+        return hf_fail(op, HF_ERR_INVALID, "%s: .retry_coefficient is %g: it must be 1 to %d", VERB,
+                       o->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
+    }
+    if ((unsigned)o->on_cancel >= HF_ON_CANCEL_COUNT || (unsigned)o->parent_close >= HF_PARENT_CLOSE_COUNT ||
+        (unsigned)o->id_reuse > HF_ID_REUSE_REJECT) {
+        return hf_fail(op, HF_ERR_INVALID, "%s: .on_cancel, .parent_close or .id_reuse is not one of its values", VERB);
+    }
+    return wf->asks_count < HF_PENDING_MAX
+               ? HF_OK
+               : hf_fail(op, HF_ERR_LIMIT, "%s: a workflow waits for at most %d children, signals and cancels at once",
+                         VERB, HF_PENDING_MAX);
+}
+
+static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_child_options *o)
+{
+    bool is_once = o->attempts_max == 0 || o->attempts_max == HF_OFF || o->attempts_max == 1;
+    hf_pb_retry_policy *retry = is_once ? NULL : HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    if (retry != NULL) {
+        retry->initial_interval = hf_pb_duration_of(o->retry_initial.ns > 0 ? o->retry_initial : hf_seconds(1));
+        retry->backoff_coefficient = o->retry_coefficient > 0 ? o->retry_coefficient : 2.0;
+        retry->maximum_interval = hf_duration_of_bound(o->retry_max);
+        retry->maximum_attempts = o->attempts_max == HF_UNLIMITED ? 0 : o->attempts_max;
+    }
+    return retry;
+}
+
+/* NULL: no memory. */
+static hf_command_record *record_child(hf_wf *wf, const char *type, hf_payload in, hf_str id, const hf_child_options *o)
+{
+    static const int32_t POLICIES[HF_PARENT_CLOSE_COUNT] = {
+        HF_PARENT_CLOSE_POLICY_TERMINATE, HF_PARENT_CLOSE_POLICY_REQUEST_CANCEL, HF_PARENT_CLOSE_POLICY_ABANDON};
+    static const int32_t REUSES[] = {[HF_ID_REUSE_DEFAULT] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+                                     [HF_ID_REUSE_ALLOW] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+                                     [HF_ID_REUSE_FAILED_ONLY] =
+                                         HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+                                     [HF_ID_REUSE_REJECT] = HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE};
+    hf_arena *arena = &wf->recorder.arena;
+    void *room = NULL;
+    hf_command_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION,
+                                                HF_PB_COMMAND_START_CHILD_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                                                sizeof(hf_pb_start_child_workflow_execution_command_attributes), &room);
+    hf_pb_workflow_type *pb_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    if (record == NULL || pb_type == NULL || queue == NULL) {
+        return NULL;
+    }
+    record->id = id;
+    record->name = hf_arena_copy(arena, hf_str_of(type));
+    pb_type->name = record->name;
+    queue->name = hf_arena_copy(arena, hf_str_of(o->task_queue != NULL ? o->task_queue : wf->facts.task_queue));
+    queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
+    hf_pb_start_child_workflow_execution_command_attributes *a = room;
+    a->namespace = wf->worker->namespace_;
+    a->workflow_id = id;
+    a->workflow_type = pb_type;
+    a->task_queue = queue;
+    a->input = hf_payload_encode(arena, in);
+    a->workflow_execution_timeout = hf_duration_of_bound(o->execution_timeout);
+    a->workflow_run_timeout = hf_duration_of_bound(o->run_timeout);
+    a->workflow_task_timeout = hf_duration_of_bound(o->task_timeout);
+    a->parent_close_policy = POLICIES[o->parent_close];
+    a->workflow_id_reuse_policy = REUSES[o->id_reuse];
+    a->retry_policy = retry_of(arena, o);
+    a->cron_schedule = hf_arena_copy(arena, hf_str_of(o->cron != NULL ? o->cron : ""));
+    return arena->status == HF_OK ? record : NULL;
+}
+
+static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_payload in, const hf_child_options *o,
+                             hf_wf_ask *ask)
+{
+    hf_op op;
+    hf_op_init(&op);
+    char number[24];
+    HF_TRY(hf_not_evicted(self, "hf_child_run"));
+    HF_TRY(hf_wf_not_over(self, wf, "hf_child_run"));
+    if (check_child(&op, wf, type, in, o) != HF_OK) {
+        return hf_refuse_at(self, op.status, "hf_child_run", "%s", op.message);
+    }
+    HF_TRY(hf_may_wait(self, "hf_child_run"));
+    (void)snprintf(number, sizeof number, "_%" PRIu64, ++wf->child_seq);
+    hf_arena *arena = &wf->recorder.arena;
+    size_t len = o->id != NULL ? strlen(o->id) : wf->run_id.len + strlen(number);
+    char *id = hf_arena_take(&wf->kept, len + 1, 1); /* a cancel names it in a later step */
+    if (id != NULL) {
+        (void)snprintf(id, len + 1, "%s%s", o->id != NULL ? o->id : wf->run_id.data, o->id != NULL ? "" : number);
+    }
+    hf_command_record *record =
+        id != NULL ? record_child(wf, type, in, hf_arena_copy(arena, hf_str_of_len(id, len)), o) : NULL;
+    if (record == NULL) {
+        wf->is_nomem = true;
+        return hf_refuse(self, HF_ERR_NOMEM, "no memory for child '%.100s'", type);
+    }
+    ask->id = id;
+    return wait_for(self, wf, ask, record, type, o->on_cancel);
+}
+
+/* The end of a child as the status and outputs of the call. */
+static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, hf_payload *ret_out)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    const hf_pb_history_event *end = ask->end;
+    switch (end->attributes_case) {
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES:
+        return HF_OK;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES:
+        if (hf_payload_decode(end->child_workflow_execution_completed_event_attributes->result, &wf->payloads,
+                              ret_out) != HF_OK) {
+            wf->is_nomem = true;
+            return hf_raise(HF_ERR_NOMEM, "no memory for the result of child '%s'", type);
+        }
+        return HF_OK;
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        (void)snprintf(text, sizeof text, "child workflow '%s' failed", type);
+        return hf_failure_raise(HF_ERR_FAILED, "ChildWorkflowFailed", hf_str_of(text),
+                                end->child_workflow_execution_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
+        return hf_raise_typed(HF_ERR_TIMEOUT, "ChildWorkflowTimedOut", "child workflow '%s' timed out", type);
+    case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
+        return hf_raise_typed(HF_ERR_CLOSED, "ChildWorkflowTerminated", "child workflow '%s' was terminated", type);
+    case HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return end->start_child_workflow_execution_failed_event_attributes->cause ==
+                       HF_START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
+                   ? hf_raise(HF_ERR_EXISTS, "child '%s' cannot start: a workflow with the id '%s' exists", type,
+                              ask->id)
+                   : hf_raise(HF_ERR_NOT_FOUND, "child '%s' cannot start: its namespace is not found", type);
+    default:
+        return hf_raise(HF_ERR_CANCELED, "child workflow '%s' was canceled", type);
+    }
+}
+
+hf_status hf_child_run_with(const char *type, hf_payload in, hf_payload *ret_out, const hf_child_options *options)
+{
+    HF_OPTIONS(hf_child_options, options, hf_child_run);
+    HF_VERB_ENTER(self, hf_child_run, NULL);
+    hf_wf *wf = hf_wf_self();
+    if (wf == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_child_run is for workflows; elsewhere use hf_start"));
+    }
+    hf_wf_ask ask = {.wf = wf, .is_child = true};
+    hf_status status = start_child(self, wf, type, in, options, &ask);
+    hf_leave(self);
+    return status != HF_OK ? status : outcome_of(wf, type, &ask, ret_out);
+}
+
+hf_status hf_child_start_with(const char *type, hf_payload in, const hf_child_options *options)
+{
+    HF_OPTIONS(hf_child_options, options, hf_child_start);
+    HF_VERB_ENTER(self, hf_child_start, NULL);
+    hf_wf *wf = hf_wf_self();
+    if (wf == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_child_start is for workflows; elsewhere use hf_start"));
+    }
+    hf_wf_ask ask = {.wf = wf, .is_child = true, .ends_at_start = true};
+    hf_status status = start_child(self, wf, type, in, options, &ask);
+    hf_leave(self);
+    return status != HF_OK ? status : outcome_of(wf, type, &ask, NULL);
+}
+
+/* ---- Any workflow ------------------------------------------------------------------------------------------------ */
+
+static hf_status check_external(hf_op *op, hf_fiber *self, const hf_wf *wf, const char *verb, const char *id)
+{
+    if (wf == NULL || id == NULL) {
+        return hf_fail(op, HF_ERR_MISUSE, "%s needs the id of a workflow, and can only be called in a workflow", verb);
+    }
+    HF_TRY(hf_not_evicted(self, verb));
+    HF_TRY(hf_wf_not_over(self, wf, verb));
+    HF_TRY(hf_text_check(op, verb, "the workflow id", id, 1, HF_ID_LEN_MAX));
+    if (wf->asks_count >= HF_PENDING_MAX) {
+        return hf_fail(op, HF_ERR_LIMIT, "%s: a workflow waits for at most %d children, signals and cancels at once",
+                       verb, HF_PENDING_MAX);
+    }
+    return hf_may_wait(self, verb);
+}
+
+/* Refuses with the sentence of `op`, if that has one. */
+static hf_status refused(hf_fiber *self, const hf_op *op, hf_status status, const char *verb)
+{
+    return op->status != HF_OK ? hf_refuse_at(self, op->status, verb, "%s", op->message) : status;
+}
+
+static hf_status external_outcome(const hf_wf_ask *ask, const char *id)
+{
+    switch (ask->end->attributes_case) {
+    case HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return ask->end->signal_external_workflow_execution_failed_event_attributes->cause ==
+                       HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_SIGNAL_COUNT_LIMIT_EXCEEDED
+                   ? hf_raise(HF_ERR_LIMIT, "workflow '%s' takes no more signals", id)
+                   : hf_raise(HF_ERR_NOT_FOUND, "no workflow '%s' runs", id);
+    case HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        return hf_raise(HF_ERR_NOT_FOUND, "no workflow '%s' runs", id);
+    default:
+        return HF_OK;
+    }
+}
+
+static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *name, hf_payload in)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    void *room = NULL;
+    hf_command_record *record =
+        hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION,
+                        HF_PB_COMMAND_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_signal_external_workflow_execution_command_attributes), &room);
+    hf_pb_workflow_execution *execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    if (record == NULL || execution == NULL) {
+        return NULL;
+    }
+    hf_pb_signal_external_workflow_execution_command_attributes *a = room;
+    record->id = hf_arena_copy(arena, hf_str_of(id));
+    record->name = hf_arena_copy(arena, hf_str_of(name));
+    execution->workflow_id = record->id;
+    a->namespace = wf->worker->namespace_;
+    a->execution = execution;
+    a->signal_name = record->name;
+    a->input = hf_payload_encode(arena, in);
+    return arena->status == HF_OK ? record : NULL;
+}
+
+hf_status hf_external_signal(const char *id, const char *name, hf_payload in)
+{
+    static const char VERB[] = "hf_external_signal";
+    HF_VERB_ENTER(self, hf_external_signal, NULL);
+    hf_wf *wf = hf_wf_self();
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = check_external(&op, self, wf, VERB, id);
+    if (status == HF_OK) {
+        status = name != NULL ? hf_text_check(&op, VERB, "the name", name, 1, HF_ID_LEN_MAX)
+                              : hf_fail(&op, HF_ERR_MISUSE, "hf_external_signal needs a name");
+    }
+    if (status == HF_OK) {
+        status = hf_payload_check(&op, "hf_external_signal: the payload", in);
+    }
+    hf_command_record *record = status == HF_OK ? record_signal(wf, id, name, in) : NULL;
+    if (status == HF_OK && record == NULL) {
+        wf->is_nomem = true;
+        status = hf_fail(&op, HF_ERR_NOMEM, "no memory for a signal");
+    }
+    if (status != HF_OK) {
+        HF_LEAVE(self, refused(self, &op, status, VERB));
+    }
+    hf_wf_ask ask = {.wf = wf, .id = id};
+    status = wait_for(self, wf, &ask, record, id, HF_CANCEL_ABANDON);
+    hf_leave(self);
+    return status != HF_OK ? status : external_outcome(&ask, id);
+}
+
+hf_status hf_external_cancel(const char *id, const char *reason)
+{
+    static const char VERB[] = "hf_external_cancel";
+    HF_VERB_ENTER(self, hf_external_cancel, NULL);
+    hf_wf *wf = hf_wf_self();
+    hf_op op;
+    hf_op_init(&op);
+    hf_wf_ask ask = {.wf = wf, .id = id};
+    hf_status status = check_external(&op, self, wf, VERB, id);
+    if (status == HF_OK) {
+        status = hf_text_check(&op, VERB, "the reason", reason, 0, HF_ID_LEN_MAX);
+    }
+    if (status == HF_OK) {
+        record_cancel(wf, hf_str_of(id), reason, false, &ask);
+        status = ask.record != NULL && !wf->is_nomem ? HF_OK : hf_fail(&op, HF_ERR_NOMEM, "no memory for a cancel");
+    }
+    if (status != HF_OK) {
+        HF_LEAVE(self, refused(self, &op, status, VERB));
+    }
+    status = wait_for(self, wf, &ask, ask.record, id, HF_CANCEL_ABANDON);
+    hf_leave(self);
+    return status != HF_OK ? status : external_outcome(&ask, id);
+}
