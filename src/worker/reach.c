@@ -69,6 +69,8 @@ void hf_activity_be_unreachable(activity *act)
     act->work = NULL;
     hf_spin_unlock(&act->worker->busy_lock);
     while (atomic_load(&act->pins) > 0) { /* a call that is about to cancel it, and does not wait itself */
-        HF_IGNORE(hf_yield());
+        hf_fiber *self = hf_enter(NULL);
+        hf_yield_in(self); /* also if the activity is canceled, as it just may have been */
+        hf_leave(self);
     }
 }
