@@ -31,3 +31,16 @@ hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, con
     }
     return hf_service_ask(&e->op, service, &e->call);
 }
+
+hf_str hf_id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
+{
+    if (given != NULL) {
+        return hf_str_of(given);
+    }
+    _Static_assert(HF_UUID_LEN - 1 <= HF_ERRAND_TEXT_LEN_MAX, "a random id is short enough to be an id");
+    if (hf_uuid_make(NULL, room) != HF_OK) {
+        (void)hf_fail(op, HF_ERR_IO, "no random numbers for an id");
+        return (hf_str){NULL, 0};
+    }
+    return hf_str_of(room);
+}

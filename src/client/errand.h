@@ -18,6 +18,10 @@ struct hf_execution {
     hf_str run_id; /* may be empty */
 };
 
+/* Makes a handle, which counts as one of the service's. Fails: HF_ERR_NOMEM. */
+hf_status hf_execution_make(hf_op *op, hf_service *service, hf_str namespace_, hf_str id, hf_str run_id,
+                            hf_execution **ret_execution);
+
 /* One call with its arena and error record. */
 typedef struct hf_errand {
     hf_arena arena;
@@ -35,5 +39,12 @@ void hf_errand_begin(hf_errand *errand, const char *verb, hf_str id);
 hf_status hf_errand_end(hf_errand *errand);
 /* Asks and waits; the response is then in errand->call.response. A failure names the verb and the workflow. */
 hf_status hf_errand_ask(hf_errand *errand, hf_service *service, hf_method method, const void *request);
+
+static inline hf_str hf_text_or(const char *text, const char *by_default)
+{
+    return hf_str_of(text != NULL ? text : by_default);
+}
+/* The caller's id, or a random one in `room`. Fails in `op`: HF_ERR_IO. */
+hf_str hf_id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN]);
 
 #endif
