@@ -17,7 +17,7 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
         hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
         return hf_errand_end(&e);
     }
-    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_workflow_execution which = hf_execution_target(execution);
     hf_pb_signal_workflow_execution_request request = {
         .namespace = execution->namespace_,
         .workflow_execution = &which,
@@ -45,16 +45,23 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *optio
     if (hf_text_check(&e.op, "hf_cancel", ".reason", options->reason, 0, HF_ERRAND_TEXT_LEN_MAX) != HF_OK) {
         return hf_errand_end(&e);
     }
-    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_workflow_execution which = hf_execution_target(execution);
     hf_pb_request_cancel_workflow_execution_request request = {
         .namespace = execution->namespace_,
         .workflow_execution = &which,
         .identity = HF_STR("client"),
         .request_id = hf_id_or_random(&e.op, NULL, request_id),
+        .first_execution_run_id = execution->first_run_id,
         .reason = hf_text_or(options->reason, ""),
     };
-    if (e.op.status == HF_OK) {
-        (void)hf_errand_ask(&e, execution->service, HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, &request);
+    hf_method method = HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION;
+    if (e.op.status == HF_OK && hf_errand_ask(&e, execution->service, method, &request) == HF_ERR_NOT_FOUND &&
+        execution->first_run_id.len > 0) {
+        /* Either the id belongs to another chain by now, so that this one has ended, or there was never such a run. */
+        which.run_id = execution->run_id;
+        request.first_execution_run_id = HF_STR("");
+        hf_errand_again(&e);
+        (void)hf_errand_ask(&e, execution->service, method, &request);
     }
     return hf_errand_end(&e);
 }
@@ -71,12 +78,13 @@ hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options 
     if (hf_text_check(&e.op, "hf_terminate", ".reason", options->reason, 0, HF_ERRAND_TEXT_LEN_MAX) != HF_OK) {
         return hf_errand_end(&e);
     }
-    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_workflow_execution which = hf_execution_target(execution);
     hf_pb_terminate_workflow_execution_request request = {
         .namespace = execution->namespace_,
         .workflow_execution = &which,
         .identity = HF_STR("client"),
         .reason = hf_text_or(options->reason, ""),
+        .first_execution_run_id = execution->first_run_id,
     };
     (void)hf_errand_ask(&e, execution->service, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, &request);
     return hf_errand_end(&e);

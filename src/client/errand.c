@@ -18,6 +18,33 @@ hf_status hf_errand_end(hf_errand *e)
     return e->op.status == HF_OK ? HF_OK : hf_failure_raise_op(&e->op);
 }
 
+void hf_errand_again(hf_errand *e)
+{
+    hf_arena_deinit(&e->arena);
+    hf_arena_init(&e->arena, hf_env_memory(hf_env_posix())); /* its room is not handed out twice */
+    hf_op_init(&e->op);
+}
+
+int64_t hf_errand_until(hf_span timeout)
+{
+    int64_t span = timeout.ns != 0 ? timeout.ns : INT64_MAX;
+    int64_t now = hf_now(NULL).ns;
+    return span > INT64_MAX - now ? INT64_MAX : now + span;
+}
+
+int64_t hf_errand_left(int64_t until_ns)
+{
+    return until_ns == INT64_MAX ? INT64_MAX : until_ns - hf_now(NULL).ns;
+}
+
+hf_status hf_errand_raise(hf_errand *e, const hf_pb_failure *failure, const char *type, hf_str message)
+{
+    hf_assert(type != NULL);
+    hf_op_init(&e->op);
+    return failure != NULL ? hf_failure_raise_of(HF_ERR_FAILED, failure)
+                           : hf_failure_raise(HF_ERR_FAILED, type, message, NULL);
+}
+
 hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, const void *request)
 {
     hf_assert(method < HF_METHOD_COUNT && request != NULL);

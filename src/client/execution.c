@@ -3,20 +3,28 @@
 #include "client/errand.h"
 #include "fiber/verbs.h"
 
-hf_status hf_execution_make(hf_op *op, hf_service *service, hf_str namespace_, hf_str id, hf_str run_id,
-                            hf_execution **ret_execution)
+hf_status hf_execution_make(hf_op *op, const hf_execution *like, hf_execution **ret_execution)
 {
     hf_arena arena;
-    hf_assert(service != NULL && id.len > 0);
+    hf_assert(like->service != NULL && like->id.len > 0);
+    hf_assert(!like->is_bound || (like->run_id.len > 0 && like->first_run_id.len == 0));
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
-    hf_str texts[] = {hf_arena_copy(&arena, namespace_), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
+    hf_execution made = {
+        .service = like->service,
+        .namespace_ = hf_arena_copy(&arena, like->namespace_),
+        .id = hf_arena_copy(&arena, like->id),
+        .run_id = hf_arena_copy(&arena, like->run_id),
+        .first_run_id = hf_arena_copy(&arena, like->first_run_id),
+        .is_bound = like->is_bound,
+    };
+    made.arena = arena;
     if (arena.status != HF_OK) {
         hf_arena_deinit(&arena);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an execution");
     }
-    *execution = (hf_execution){service, arena, texts[0], texts[1], texts[2]};
-    (void)atomic_fetch_add_explicit(&service->executions, 1, memory_order_relaxed);
+    *execution = made;
+    (void)atomic_fetch_add_explicit(&like->service->executions, 1, memory_order_relaxed);
     *ret_execution = execution;
     return HF_OK;
 }
@@ -40,8 +48,14 @@ hf_status hf_execution_new_with(hf_service *service, const char *id, hf_executio
     hf_op_init(&op);
     hf_status status = check_execution(&op, id, options);
     if (status == HF_OK) {
-        status = hf_execution_make(&op, service, hf_text_or(options->namespace_, "default"), hf_str_of(id),
-                                   hf_text_or(options->run_id, ""), ret_execution);
+        hf_execution like = {
+            .service = service,
+            .namespace_ = hf_text_or(options->namespace_, "default"),
+            .id = hf_str_of(id),
+            .run_id = hf_text_or(options->run_id, ""),
+            .is_bound = options->run_id != NULL && options->run_id[0] != '\0',
+        };
+        status = hf_execution_make(&op, &like, ret_execution);
     }
     return status == HF_OK ? HF_OK : hf_failure_raise_op(&op);
 }
