@@ -354,8 +354,8 @@ HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf
  * terminated if it is open. `ret_execution` may be NULL; it becomes a handle of the workflow whose hf_result begins with the
  * new run.
  * Fails: HF_ERR_NOT_FOUND: there is no such workflow. HF_ERR_INVALID: not exactly one of .point, .event_id and
- * .activity_id is given, the event did not end a workflow task, the run has not scheduled this activity, or has not
- * completed a workflow task. HF_ERR_LIMIT: too many resets are under way; try again in a moment. HF_ERR_CANCELED,
+ * .activity_id is given, the event did not end a workflow task, the run has not scheduled this activity, or has not had
+ * a workflow task. HF_ERR_LIMIT: too many resets are under way; try again in a moment. HF_ERR_CANCELED,
  * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_reset_with(hf_execution *execution, hf_execution **ret_execution,
                                            const hf_reset_options *options);

@@ -154,13 +154,16 @@ static inline void *scene_do(scene *s, hf_method method, const void *request, hf
     return status == HF_OK ? call->response : NULL;
 }
 
+/* The next task of the queue "default". */
 static inline const scene_task *scene_poll(scene *s)
 {
     hf_pb_task_queue queue = {.name = HF_STR("default"), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_poll_workflow_task_queue_request request = {
         .namespace = HF_STR("default"), .task_queue = &queue, .identity = HF_STR("worker")};
-    const scene_task *task = scene_do(s, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, NULL);
-    HF_CHECK(task != NULL && task->task_token.len > 0);
+    const scene_task *task = NULL;
+    do { /* a long poll may end without a task */
+        task = scene_do(s, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, NULL);
+    } while (task != NULL && task->task_token.len == 0);
     return task;
 }
 
