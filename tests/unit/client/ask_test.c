@@ -1,6 +1,8 @@
 /* hf_query, hf_update, hf_update_start, hf_update_result: what they return, for everything that a workflow may answer. */
 #include "unit/client/scene.h"
 
+#include "client/errand.h"
+
 /* ---- Queries ------------------------------------------------------------------------------------------------------ */
 
 static hf_status query_answers(scene *s)
@@ -198,7 +200,6 @@ static hf_status update_in_two_steps(scene *s)
     HF_TRY(scene_wait(s));
     scene_expect(&start, HF_OK, "");
     HF_CHECK(strcmp(hf_update_handle_id(start.handle), "u1") == 0);
-    HF_CHECK(hf_close(s->service) == HF_ERR_MISUSE); /* a handle is not freed */
     HF_CHECK(hf_update_result(start.handle, NULL, .timeout = hf_seconds(5)) == HF_ERR_TIMEOUT);
     HF_CHECK(hf_update_result(start.handle, NULL, .timeout = HF_SPAN_OFF) == HF_ERR_TIMEOUT);
     HF_CHECK(hf_update_result(NULL, NULL) == HF_ERR_MISUSE);
@@ -324,6 +325,139 @@ static void an_update_follows_a_run_that_continues_as_new(void **state)
     scene_run(update_moves_on);
 }
 
+/* ---- A service in trouble ----------------------------------------------------------------------------------------- */
+
+static hf_status ask_query(hf_execution *w)
+{
+    return hf_query(w, "view", hf_payload_none(), NULL);
+}
+
+static hf_status ask_update(hf_execution *w)
+{
+    return hf_update(w, "add", hf_payload_none(), NULL);
+}
+
+static hf_status ask_update_start(hf_execution *w)
+{
+    return hf_update_start(w, "add", hf_payload_none(), NULL);
+}
+
+static hf_status ask_update_result(hf_execution *w)
+{
+    HF_AUTO(hf_update_handle_free) hf_update_handle *handle = NULL;
+    HF_TRY(hf_update_handle_new(w, "u", &handle));
+    return hf_update_result(handle, NULL);
+}
+
+static hf_status ask_describe(hf_execution *w)
+{
+    hf_description *none = NULL;
+    return hf_describe(w, &none);
+}
+
+static hf_status ask_reset(hf_execution *w)
+{
+    return hf_reset(w, NULL, .point = HF_RESET_FIRST);
+}
+
+static hf_status ask_both(hf_execution *w)
+{
+    return hf_start_and_update(w->service, "type", hf_payload_none(), "add", hf_payload_none(), NULL, NULL);
+}
+
+static hf_status ask_start_and_signal(hf_execution *w)
+{
+    return hf_start_and_signal(w->service, "type", hf_payload_none(), "go", hf_payload_none(), NULL);
+}
+
+static const struct {
+    hf_method method;
+    hf_status (*ask)(hf_execution *w);
+} TROUBLES[] = {
+    {HF_METHOD_QUERY_WORKFLOW, ask_query},
+    {HF_METHOD_UPDATE_WORKFLOW_EXECUTION, ask_update},
+    {HF_METHOD_UPDATE_WORKFLOW_EXECUTION, ask_update_start},
+    {HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE, ask_update_result},
+    {HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, ask_describe},
+    {HF_METHOD_RESET_WORKFLOW_EXECUTION, ask_reset},
+    {HF_METHOD_EXECUTE_MULTI_OPERATION, ask_both},
+    {HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION, ask_start_and_signal},
+};
+
+static hf_status trouble(scene *s)
+{
+    HF_AUTO(hf_execution_free) hf_execution *w = scene_start(s);
+    size_t i = (size_t)s->faults.refuse_count - 1; /* the row */
+    hf_status status = TROUBLES[i].ask(w);
+    HF_CHECK_SAY(status == s->faults.refuse_status, "row %zu: %s: %s", i, hf_status_name(status), hf_error_text());
+    HF_CHECK(tap_calls(s->tap, TROUBLES[i].method) == 1); /* the caller decides whether to try again */
+    return HF_OK;
+}
+
+static void a_service_that_cannot_answer_is_reported_at_once(void **state)
+{
+    (void)state;
+    static const hf_status STATUSES[] = {HF_ERR_UNAVAILABLE, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_LIMIT};
+    for (size_t i = 0; i < HF_COUNT_OF(TROUBLES) * HF_COUNT_OF(STATUSES); i++) {
+        size_t row = i % HF_COUNT_OF(TROUBLES);
+        scene_run_with(trouble, (tap_options){.refuse_method = TROUBLES[row].method,
+                                              .refuse_count = (int)row + 1,
+                                              .refuse_status = STATUSES[i / HF_COUNT_OF(TROUBLES)]});
+    }
+}
+
+/* The answer to an accepted update is lost: the same id asks for the same update. */
+static hf_status update_repeated(scene *s)
+{
+    HF_AUTO(hf_execution_free) hf_execution *w = scene_start(s);
+    (void)scene_pass(s);
+    scene_call lost = {.verb = scene_update, .execution = w, .name = "add", .id = "u1"};
+    HF_TRY(scene_ask(s, &lost));
+    const scene_task *task = scene_poll(s);
+    scene_reply reply = {0};
+    (void)scene_accept(s, &reply, task);
+    scene_complete(s, task, &reply);
+    HF_TRY(scene_wait(s)); /* its first poll is refused */
+    scene_expect(&lost, HF_ERR_UNAVAILABLE, "");
+    scene_call again = {.verb = scene_update, .execution = w, .name = "add", .id = "u1"};
+    HF_TRY(scene_ask(s, &again));
+    HF_TRY(hf_signal(w, "go", hf_payload_none()));
+    task = scene_poll(s);
+    HF_CHECK(task->messages.count == 0); /* it is not sent to the workflow again */
+    reply = (scene_reply){0};
+    scene_respond(s, &reply, "u1", "5");
+    scene_complete(s, task, &reply);
+    HF_TRY(scene_wait(s));
+    scene_expect(&again, HF_OK, "5");
+    return HF_OK;
+}
+
+static void an_update_whose_answer_was_lost_is_repeated_by_its_id(void **state)
+{
+    (void)state;
+    scene_run_with(update_repeated, (tap_options){.refuse_method = HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE,
+                                                  .refuse_count = 1,
+                                                  .refuse_status = HF_ERR_UNAVAILABLE});
+}
+
+static void a_service_is_not_closed_under_the_handle_of_an_update(void **state)
+{
+    (void)state;
+    hf_service *service = NULL;
+    hf_execution *execution = NULL;
+    hf_update_handle *handle = NULL;
+    assert_int_equal(hf_open("memory:", &service), HF_OK);
+    assert_int_equal(hf_execution_new(service, "w", &execution), HF_OK);
+    assert_int_equal(hf_update_handle_new(execution, "u", &handle), HF_OK);
+    hf_execution_free(execution); /* the handle does not need it */
+    assert_string_equal(hf_update_handle_id(handle), "u");
+    assert_int_equal(hf_close(service), HF_ERR_MISUSE);
+    assert_string_equal(hf_error_text(),
+                        "hf_close: 1 update handle of this service is not freed: call hf_update_handle_free first");
+    hf_update_handle_free(handle);
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -336,6 +470,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_update_that_is_not_accepted_fails_with_the_status_of_the_header),
         cmocka_unit_test(a_rejected_update_has_no_handle),
         cmocka_unit_test(an_update_follows_a_run_that_continues_as_new),
+        cmocka_unit_test(a_service_that_cannot_answer_is_reported_at_once),
+        cmocka_unit_test(an_update_whose_answer_was_lost_is_repeated_by_its_id),
+        cmocka_unit_test(a_service_is_not_closed_under_the_handle_of_an_update),
     };
     return hf_test_main("ask", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }

@@ -5,6 +5,7 @@
 #define HF_TESTS_SCENE_H
 
 #include "support/support.h"
+#include "support/tap.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -20,9 +21,11 @@ typedef hf_pb_poll_workflow_task_queue_response scene_task;
 
 struct scene {
     hf_status (*body)(scene *s);
-    hf_service *service;
-    hf_scope *scope; /* of the calls that wait */
-    hf_arena arena;  /* of requests and answers of the worker */
+    tap_options faults; /* of the service */
+    tap *tap;
+    hf_service *service; /* the tap's */
+    hf_scope *scope;     /* of the calls that wait */
+    hf_arena arena;      /* of requests and answers of the worker */
 };
 
 /* ---- The client --------------------------------------------------------------------------------------------------- */
@@ -422,22 +425,31 @@ static inline hf_execution *scene_start(scene *s)
 static hf_status scene_main(void *arg)
 {
     scene *s = arg;
-    HF_TRY(hf_open("memory:", &s->service));
+    hf_service *engine = NULL;
+    HF_TRY(hf_open("memory:", &engine));
+    s->tap = tap_new(engine, &s->faults);
+    s->service = tap_as_service(s->tap);
     HF_TRY(hf_scope_open(&s->scope, .name = "calls"));
     hf_arena_init(&s->arena, (hf_allocator){scene_allocate, scene_release, NULL});
     hf_status status = s->body(s);
     HF_CHECK_SAY(status == HF_OK, "the body ended with %s: %s", hf_status_name(status), hf_error_text());
     HF_CHECK(hf_scope_close(s->scope) == HF_OK);
     hf_arena_deinit(&s->arena);
-    return hf_close(s->service);
+    HF_CHECK(atomic_load(&s->service->executions) == 0 && atomic_load(&s->service->updates) == 0);
+    return tap_free(s->tap);
+}
+
+static inline void scene_run_with(hf_status (*body)(scene *s), tap_options faults)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        scene s = {.body = body, .faults = faults};
+        HF_CHECK(hf_sim_run(1, threads, scene_main, &s, NULL) == HF_OK);
+    }
 }
 
 static inline void scene_run(hf_status (*body)(scene *s))
 {
-    for (int threads = 1; threads <= 2; threads++) {
-        scene s = {.body = body};
-        HF_CHECK(hf_sim_run(1, threads, scene_main, &s, NULL) == HF_OK);
-    }
+    scene_run_with(body, (tap_options){0});
 }
 
 #endif
