@@ -21,11 +21,11 @@ typedef struct hf_service hf_service;
 /* A handle of a workflow. A workflow may have several runs, one after the other. Runs that follow each other by
  * continue-as-new, a retry or a cron schedule are a chain. Which run a call reaches depends on how the handle was made:
  *
- *     hf_start and its kin         The chain of the run that was started. hf_result begins with that run and follows the
- *                                  chain to its end. All other calls reach the current run of the workflow id. If the id
- *                                  meanwhile belongs to another chain, hf_cancel changes nothing and returns HF_OK, and
- *                                  hf_terminate, hf_update and hf_update_start fail with HF_ERR_NOT_FOUND. hf_signal,
- *                                  hf_query, hf_describe and hf_reset do not look at the chain.
+ *     hf_start, hf_start_and_...   The chain of the run that was started. hf_result begins with that run and follows
+ *                                  the chain to its end. All other calls reach the current run of the workflow id. If
+ *                                  the id meanwhile belongs to another chain, hf_cancel changes nothing and returns
+ *                                  HF_OK, and hf_terminate, hf_update and hf_update_start fail with HF_ERR_NOT_FOUND.
+ *                                  hf_signal, hf_query, hf_describe and hf_reset do not look at the chain.
  *     hf_execution_new             The current run of the workflow id at each call. hf_result follows its chain.
  *     hf_execution_new, .run_id    That run only; hf_result follows the chain from there. */
 typedef struct hf_execution hf_execution;
@@ -79,7 +79,7 @@ typedef struct hf_start_options {
     hf_span start_delay;      /* time until the first workflow task; 0 = none */
     const char *cron;         /* schedule of five fields, "CRON_TZ=Europe/Berlin 0 8 * * 1-5", or "@every 1h"; each run
                                starts the next one at its time; not with .start_delay; NULL = one run */
-    int attempts_max;         /* runs that may be tried until one does not fail; 0 = 1; HF_UNLIMITED */
+    int attempts_max;         /* runs that may be tried until one does not fail; 0 = 1; HF_OFF = 1, HF_UNLIMITED */
     hf_span retry_initial;    /* pause before the second attempt; 1 s. This and the next three need .attempts_max */
     double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;        /* longest pause; 100 times the first */
@@ -186,8 +186,8 @@ typedef struct hf_pending_child {
     const char *type;
 } hf_pending_child;
 
-/* A run as it is at one moment. Texts are never NULL, and a time of 0 means that there is none. Everything belongs to the
- * description and is valid until hf_description_free. */
+/* A run as it is at one moment. Texts are never NULL, and a time of 0 means that there is none. Everything belongs to
+ * the description and is valid until hf_description_free. */
 typedef struct hf_description {
     const char *id;
     const char *run_id;
@@ -244,11 +244,10 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
                                           const hf_open_options *options);
 /* Waits until everything accepted is stored. Before it, free its executions and update handles, and let hf_worker_run
- * return. HF_AUTO
- * releases variables in reverse order, so declare the service before them. Accepts NULL.
+ * return. HF_AUTO releases variables in reverse order, so declare the service before them. Accepts NULL.
  * Fails: HF_ERR_MISUSE: a worker still runs, or an execution or update handle is not freed (the service stays open); or
- * the process was made by fork() and cannot use the service of its parent. HF_ERR_IO and others: the last changes could not be stored;
- * the service is closed and freed all the same. */
+ * the process was made by fork() and cannot use the service of its parent. HF_ERR_IO and others: the last changes could
+ * not be stored; the service is closed and freed all the same. */
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution`
@@ -256,9 +255,9 @@ HF_API hf_status hf_close(hf_service *service);
  * HF_ID_CONFLICT_USE_EXISTING and HF_ID_REUSE_REJECT, and calls hf_execution_new after HF_ERR_EXISTS.
  * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id, name or key is empty or has more than
  * 1,000 bytes, a time is negative or less than a millisecond, a retry option makes no sense or is given without
- * .attempts_max, .cron is not a schedule or comes with .start_delay, a key is there twice or has no value), HF_ERR_TOO_BIG
- * (`in`, the memo, the search attributes or .final_types have more than 2 MiB), HF_ERR_CANCELED, HF_ERR_STORE;
- * HF_ERR_NOMEM, and HF_ERR_UNAVAILABLE while the engine restarts after running out of memory. */
+ * .attempts_max, .cron is not a schedule or comes with .start_delay, a key is there twice or has no value),
+ * HF_ERR_TOO_BIG (`in`, the memo, the search attributes or .final_types have more than 2 MiB), HF_ERR_CANCELED,
+ * HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_UNAVAILABLE while the engine restarts after running out of memory. */
 HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
                                            hf_execution **ret_execution, const hf_start_options *options);
 /* Sends a signal to the workflow `.id`, and starts the workflow first if none of that id runs; both happen, or neither.
@@ -268,11 +267,13 @@ HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type
 HF_API HF_MUST_USE hf_status hf_start_and_signal_with(hf_service *service, const char *type, hf_payload in,
                                                       const char *signal, hf_payload signal_in,
                                                       hf_execution **ret_execution, const hf_start_options *options);
-/* Sends an update to the workflow `.id`, and starts the workflow first if none of that id runs; both happen, or neither.
- * Waits until the update is accepted, as hf_update_start does. `.id_conflict` is HF_ID_CONFLICT_USE_EXISTING by default.
- * `.cron` and `.start_delay` are not allowed. `ret_execution` and `ret_update` may be NULL. To repeat the call after a
- * failure that may pass, give `.id`, `.request_id` and `.update_id`.
- * Fails: as hf_start and hf_update_start. The workflow stays started if the update is rejected or not accepted in time. */
+/* Sends an update to the workflow `.id`, and starts the workflow first if none of that id runs. Both are one step: if
+ * the engine refuses one of them, the other does not happen, either. Waits until the update is accepted, as
+ * hf_update_start does. `.id_conflict` is HF_ID_CONFLICT_USE_EXISTING by default. `.cron` and `.start_delay` are not
+ * allowed. `ret_execution` and `ret_update` may be NULL. To repeat the call after a failure that may pass, give `.id`,
+ * `.request_id` and `.update_id`.
+ * Fails: as hf_start and hf_update_start. A workflow that rejects the update, or does not accept it in time, stays
+ * started. */
 HF_API HF_MUST_USE hf_status hf_start_and_update_with(hf_service *service, const char *type, hf_payload in,
                                                       const char *update, hf_payload update_in,
                                                       hf_execution **ret_execution, hf_update_handle **ret_update,
@@ -281,13 +282,13 @@ HF_API HF_MUST_USE hf_status hf_start_and_update_with(hf_service *service, const
 HF_API HF_MUST_USE hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                                    const hf_execution_options *options);
 HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the workflow goes on */
-/* Valid until the execution is freed. The run id is that of the run which was started, or that was given as .run_id; else
- * "". */
+/* Valid until the execution is freed. The run id is that of the run which was started, or that was given as .run_id;
+ * else "". */
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution);
 
-/* Waits for the end of the chain and gives the result of its last run (`ret_out` may be NULL). A timeout or a canceled scope ends the wait early.
- * hf_close cannot end it: it fails with HF_ERR_MISUSE while an execution is not freed.
+/* Waits for the end of the chain and gives the result of its last run (`ret_out` may be NULL). A timeout or a canceled
+ * scope ends the wait early. hf_close cannot end it: it fails with HF_ERR_MISUSE while an execution is not freed.
  * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes.
  * hf_error()->type is the type that the workflow gave, or "WorkflowCanceled", "WorkflowTerminated" or
  * "WorkflowTimedOut". If the workflow returned HF_ERR_USER + 7 and gave no type, hf_result still returns HF_ERR_FAILED,
@@ -305,25 +306,26 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
  * as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                             const hf_signal_options *options);
-/* Asks the workflow's code a question and waits for the answer (`ret_out` may be NULL). A query changes nothing and leaves
- * no trace in the history. It sees everything that was acknowledged before it was sent. It needs a worker that has the
- * workflow's code, also if the workflow has ended.
+/* Asks the workflow's code a question and waits for the answer (`ret_out` may be NULL). A query changes nothing and
+ * leaves no trace in the history. It sees everything that was acknowledged before it was sent. It needs a worker that
+ * has the workflow's code, also if the workflow has ended.
  * Fails: HF_ERR_FAILED: the workflow refused the query or has no handler for it; hf_error() has its failure.
  * HF_ERR_TIMEOUT: no worker has answered in time. HF_ERR_NOT_FOUND: there is no such workflow. HF_ERR_NOT_READY: the
- * workflow ended before its code ran, or its code fails again and again. HF_ERR_LIMIT: 64 queries wait for the workflow's
- * running task; try again in a moment. HF_ERR_INVALID: the name is empty or has more than 1,000 bytes. HF_ERR_TOO_BIG: `in`
- * has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
+ * workflow ended before its code ran, or its code fails again and again. HF_ERR_LIMIT: 64 queries wait for the
+ * workflow's running task; try again in a moment. HF_ERR_INVALID: the name is empty or has more than 1,000 bytes.
+ * HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for
+ * hf_start. */
 HF_API HF_MUST_USE hf_status hf_query_with(hf_execution *execution, const char *name, hf_payload in,
                                            hf_payload *ret_out, const hf_wait_options *options);
 /* Asks the workflow to do something, and waits for the outcome (`ret_out` may be NULL). An update that the workflow has
  * accepted is stored, and it ends even if the caller does not wait. One that was not accepted yet is lost if the engine
  * stops. After HF_ERR_TIMEOUT, HF_ERR_CANCELED or HF_ERR_UNAVAILABLE the outcome is not known: repeat the call with the
  * same `.id`.
- * Fails: HF_ERR_FAILED: the workflow rejected the update, or its handler failed, or the workflow ended before the handler
- * did; hf_error() has the failure, as for hf_result. HF_ERR_TIMEOUT. HF_ERR_NOT_FOUND: there is no such workflow, or it
- * has ended. HF_ERR_NOT_READY: the workflow's code fails again and again, or the run has had 2,000 updates. HF_ERR_LIMIT:
- * 10 updates of this run are under way; try again in a moment. HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_CANCELED,
- * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_query. */
+ * Fails: HF_ERR_FAILED: the workflow rejected the update, or its handler failed, or the workflow ended before the
+ * handler did; hf_error() has the failure, as for hf_result. HF_ERR_TIMEOUT. HF_ERR_NOT_FOUND: there is no such
+ * workflow, or it has ended. HF_ERR_NOT_READY: the workflow's code fails again and again, or the run has had 2,000
+ * updates. HF_ERR_LIMIT: 10 updates of this run are under way; try again in a moment. HF_ERR_INVALID, HF_ERR_TOO_BIG,
+ * HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_query. */
 HF_API HF_MUST_USE hf_status hf_update_with(hf_execution *execution, const char *name, hf_payload in,
                                             hf_payload *ret_out, const hf_update_options *options);
 /* The same, but waits only until the update is accepted; hf_update_result then gives its outcome. `ret_update` may be
@@ -337,8 +339,8 @@ HF_API HF_MUST_USE hf_status hf_update_handle_new(hf_execution *execution, const
 HF_API void hf_update_handle_free(hf_update_handle *update); /* accepts NULL; the update goes on */
 /* Valid until the handle is freed. */
 HF_API const char *hf_update_handle_id(const hf_update_handle *update);
-/* Waits for the outcome of an update (`ret_out` may be NULL). Fails: as hf_update; HF_ERR_NOT_FOUND: the run does not know
- * this update, because it was rejected, or lost before it was accepted. */
+/* Waits for the outcome of an update (`ret_out` may be NULL). Fails: as hf_update; HF_ERR_NOT_FOUND: the run does not
+ * know this update, because it was rejected, or lost before it was accepted. */
 HF_API HF_MUST_USE hf_status hf_update_result_with(hf_update_handle *update, hf_payload *ret_out,
                                                    const hf_wait_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. The workflow gets `.reason` from
@@ -351,18 +353,18 @@ HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_ca
 HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options *options);
 /* Goes back in time: a new run begins with the history of this one up to a workflow task, and continues from there with
  * the code that the workers have now. Signals and updates that came later are applied again. The current run is
- * terminated if it is open. `ret_execution` may be NULL; it becomes a handle of the workflow whose hf_result begins with the
- * new run.
+ * terminated if it is open. `ret_execution` may be NULL; it becomes a handle of the workflow whose hf_result begins
+ * with the new run.
  * Fails: HF_ERR_NOT_FOUND: there is no such workflow. HF_ERR_INVALID: not exactly one of .point, .event_id and
  * .activity_id is given, the event did not end a workflow task, the run has not scheduled this activity, or has not had
- * a workflow task. HF_ERR_LIMIT: too many resets are under way; try again in a moment. HF_ERR_CANCELED,
- * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
+ * a workflow task. HF_ERR_LIMIT: too many resets are under way; try again in a moment. HF_ERR_CANCELED, HF_ERR_STORE,
+ * HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_reset_with(hf_execution *execution, hf_execution **ret_execution,
                                            const hf_reset_options *options);
 
 /* Describes a run: its status, times and attributes, and the activities and children that it waits for. It needs no
- * worker. Free the description with hf_description_free. Fails: HF_ERR_NOT_FOUND: there is no such workflow. HF_ERR_CANCELED,
- * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
+ * worker. Free the description with hf_description_free. Fails: HF_ERR_NOT_FOUND: there is no such workflow.
+ * HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_describe(hf_execution *execution, hf_description **ret_description);
 HF_API void hf_description_free(hf_description *description); /* accepts NULL */
 /* "Running", "TimedOut"; "Unknown" for a number that is not a status. Never NULL. */

@@ -57,6 +57,7 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *optio
     hf_method method = HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION;
     if (e.op.status == HF_OK && hf_errand_ask(&e, execution->service, method, &request) == HF_ERR_NOT_FOUND &&
         execution->first_run_id.len > 0) {
+        hf_assert(!execution->is_bound && execution->run_id.len > 0);
         /* Either the id belongs to another chain by now, so that this one has ended, or there was never such a run. */
         which.run_id = execution->run_id;
         request.first_execution_run_id = HF_STR("");

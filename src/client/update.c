@@ -56,6 +56,7 @@ static hf_status out_of_time(hf_errand *e, const update *u)
 static void set_poll(hf_errand *e, const update *u)
 {
     int64_t left = hf_errand_left(u->until_ns);
+    hf_assert(u->wanted == ACCEPTED || u->wanted == COMPLETED);
     e->timeout = hf_seconds(POLL_SECONDS);
     e->timeout.ns = left < 1 ? 1 : left < e->timeout.ns ? left : e->timeout.ns;
 }
@@ -203,6 +204,7 @@ static hf_status explain(hf_errand *e)
 /* Sends the update until the run has written it. */
 static hf_status bring(hf_errand *e, update *u)
 {
+    hf_assert(u->id.len > 0 && (u->start != NULL) != (u->execution != NULL)); /* the same id each time */
     while (u->stage < ACCEPTED) {
         set_poll(e, u);
         bool was_last = hf_errand_left(u->until_ns) <= 0;
@@ -224,6 +226,7 @@ static hf_status bring(hf_errand *e, update *u)
 /* Waits until it has ended. */
 static hf_status follow(hf_errand *e, update *u)
 {
+    hf_assert(u->id.len > 0);
     while (u->outcome == NULL) {
         bool was_last = hf_errand_left(u->until_ns) <= 0;
         hf_errand_again(e);
@@ -240,7 +243,7 @@ static hf_status follow(hf_errand *e, update *u)
  * already. */
 static hf_status take_outcome(hf_errand *e, const update *u, hf_payload *ret_out, bool *ret_is_raised)
 {
-    hf_assert(u->outcome != NULL);
+    hf_assert(u->outcome != NULL && *ret_is_raised == false);
     if (u->outcome->value_case == HF_PB_OUTCOME_FAILURE) {
         *ret_is_raised = true;
         return hf_errand_raise(e, u->outcome->failure, "UpdateFailed", HF_STR("the update failed"));
