@@ -103,7 +103,8 @@ static hf_status act(hf_service *service)
     HF_AUTO(hf_execution_free) hf_execution *trip = NULL;
     HF_AUTO(hf_payload_free) hf_payload answer = hf_payload_none();
     HF_AUTO(hf_payload_free) hf_payload result = hf_payload_none();
-    HF_TRY(hf_start(service, "approval", hf_payload_of_json("120000"), &trip, .id = "trip-7", .task_queue = "expenses"));
+    HF_TRY(
+        hf_start(service, "approval", hf_payload_of_json("120000"), &trip, .id = "trip-7", .task_queue = "expenses"));
     HF_TRY(hf_signal(trip, "vote", hf_payload_of_json("true")));
     HF_TRY(hf_query(trip, "standing", hf_payload_none(), &answer));
     printf("it stands at %s\n", (const char *)answer.data);

@@ -1,4 +1,5 @@
-/* hf_service: the connection to an engine. It starts workflows, waits for their results, signals and cancels them.
+/* hf_service: the connection to an engine. It starts workflows, waits for their results, signals, queries, updates,
+ * cancels and resets them.
  *
  *     HF_AUTO(hf_close) hf_service *service = NULL;
  *     HF_AUTO(hf_execution_free) hf_execution *order = NULL;
@@ -17,8 +18,27 @@
 #include <holdfast/wait.h>
 
 typedef struct hf_service hf_service;
-/* A handle of a workflow (from hf_execution_new), or of one of its runs (from hf_start, or with .run_id). */
+/* A handle of a workflow. A workflow may have several runs, one after the other. Runs that follow each other by
+ * continue-as-new, a retry or a cron schedule are a chain. Which run a call reaches depends on how the handle was made:
+ *
+ *     hf_start, hf_start_and_...   The chain of the run that was started. hf_result begins with that run and follows
+ *                                  the chain to its end. All other calls reach the current run of the workflow id. If
+ *                                  the id meanwhile belongs to another chain, hf_cancel changes nothing and returns
+ *                                  HF_OK, and hf_terminate, hf_update and hf_update_start fail with HF_ERR_NOT_FOUND.
+ *                                  hf_signal, hf_query, hf_describe and hf_reset do not look at the chain.
+ *     hf_execution_new             The current run of the workflow id at each call. hf_result follows its chain.
+ *     hf_execution_new, .run_id    That run only; hf_result follows the chain from there. */
 typedef struct hf_execution hf_execution;
+/* A handle of one update of a run. */
+typedef struct hf_update_handle hf_update_handle;
+
+/* A key with its value: of a memo or a search attribute. An array of them ends with a NULL key:
+ *
+ *     hf_entry memo[] = {{"customer", hf_payload_of_json("\"ada\"")}, {NULL, hf_payload_none()}}; */
+typedef struct hf_entry {
+    const char *key; /* 1 to 1,000 bytes */
+    hf_payload value;
+} hf_entry;
 
 typedef struct hf_open_options {
     size_t size; /* set by the macro */
@@ -54,13 +74,26 @@ typedef struct hf_start_options {
     hf_span task_timeout;      /* time limit of one workflow task; 10 s */
     hf_id_reuse id_reuse;
     hf_id_conflict id_conflict;
-    const char *request_id; /* idempotency key, needs .id: repeating the last start of the id gives that run; NULL = a
+    const char *request_id;   /* idempotency key, needs .id: repeating the last start of the id gives that run; NULL = a
                                random one */
+    hf_span start_delay;      /* time until the first workflow task; 0 = none */
+    const char *cron;         /* schedule of five fields, "CRON_TZ=Europe/Berlin 0 8 * * 1-5", or "@every 1h"; each run
+                               starts the next one at its time; not with .start_delay; NULL = one run */
+    int attempts_max;         /* runs that may be tried until one does not fail; 0 = 1; HF_OFF = 1, HF_UNLIMITED */
+    hf_span retry_initial;    /* pause before the second attempt; 1 s. This and the next three need .attempts_max */
+    double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
+    hf_span retry_max;        /* longest pause; 100 times the first */
+    const char *const *final_types;    /* failures of these types are not tried again; ends with NULL; NULL = none */
+    const hf_entry *memo;              /* notes that hf_describe shows; NULL = none */
+    const hf_entry *search_attributes; /* values by which workflows are found; NULL = none */
+    const char *summary;               /* one line about this workflow, for people, at most 1,000 bytes; NULL = none */
+    const char *update_id;             /* of hf_start_and_update: idempotency key of the update; NULL = a random one */
+    hf_span update_timeout;            /* of hf_start_and_update: as .timeout of hf_update; 0 = none */
 } hf_start_options;
 
 typedef struct hf_execution_options {
     size_t size;            /* set by the macro */
-    const char *run_id;     /* NULL = the run that is current at each call */
+    const char *run_id;     /* this run only; NULL = the run that is current at each call */
     const char *namespace_; /* "default" */
 } hf_execution_options;
 
@@ -78,6 +111,110 @@ typedef struct hf_terminate_options {
     size_t size;        /* set by the macro */
     const char *reason; /* in the history, at most 1,000 bytes; NULL = none */
 } hf_terminate_options;
+
+typedef struct hf_update_options {
+    size_t size; /* set by the macro */
+    const char
+        *id; /* idempotency key: calls with the same id make one update of the run, and get the same outcome, unless
+                        it was rejected; NULL = a random one */
+    hf_span timeout; /* give up with HF_ERR_TIMEOUT; as in hf_wait_options */
+} hf_update_options;
+
+/* A workflow task to which hf_reset goes back. */
+typedef enum hf_reset_point {
+    HF_RESET_NOWHERE, /* .event_id or .activity_id says where */
+    HF_RESET_FIRST,   /* the first workflow task: the workflow starts over with the same input */
+    HF_RESET_LAST     /* the last workflow task that was completed */
+} hf_reset_point;
+
+typedef struct hf_reset_options {
+    size_t size;             /* set by the macro */
+    hf_reset_point point;    /* one of this and the next two is required */
+    int64_t event_id;        /* the event that ended a workflow task, from the history; that task is repeated */
+    const char *activity_id; /* the workflow task that scheduled this activity is repeated, so it runs again */
+    const char *reason;      /* in the history, at most 1,000 bytes; NULL = none */
+    const char *request_id;  /* idempotency key: calls with the same key reset once; NULL = a random one */
+} hf_reset_options;
+
+/*       name, number, what hf_workflow_status_name returns */
+#define HF_WORKFLOW_STATUS_MAP(X)                 \
+    X(HF_WORKFLOW_RUNNING, 1, "Running")          \
+    X(HF_WORKFLOW_COMPLETED, 2, "Completed")      \
+    X(HF_WORKFLOW_FAILED, 3, "Failed")            \
+    X(HF_WORKFLOW_CANCELED, 4, "Canceled")        \
+    X(HF_WORKFLOW_TERMINATED, 5, "Terminated")    \
+    X(HF_WORKFLOW_CONTINUED, 6, "ContinuedAsNew") \
+    X(HF_WORKFLOW_TIMED_OUT, 7, "TimedOut")       \
+    X(HF_WORKFLOW_PAUSED, 8, "Paused")
+
+typedef enum hf_workflow_status {
+#define HF_WORKFLOW_STATUS_ENUM(name, number, text) name = number,
+    HF_WORKFLOW_STATUS_MAP(HF_WORKFLOW_STATUS_ENUM)
+#undef HF_WORKFLOW_STATUS_ENUM
+} hf_workflow_status;
+
+typedef enum hf_pending_state {
+    HF_PENDING_SCHEDULED = 1,    /* it waits for a worker, or for its next attempt */
+    HF_PENDING_STARTED,          /* a worker has it */
+    HF_PENDING_CANCEL_REQUESTED, /* it was asked to end */
+    HF_PENDING_PAUSED,           /* it waits until it is unpaused */
+    HF_PENDING_PAUSE_REQUESTED   /* a worker has it, and it is not tried again until it is unpaused */
+} hf_pending_state;
+
+/* An activity that has not ended. A time of 0 means that there is none. */
+typedef struct hf_pending_activity {
+    const char *id;
+    const char *type;
+    hf_pending_state state;
+    int attempt;              /* from 1 */
+    int attempts_max;         /* 0 = no limit */
+    hf_time scheduled;        /* when this attempt was or will be put into its queue */
+    hf_time started;          /* when a worker took this attempt */
+    hf_time next_attempt;     /* end of the pause before the next attempt */
+    hf_time expires;          /* it is not tried after this */
+    hf_time heartbeat_time;   /* of the last heartbeat */
+    hf_payload heartbeat;     /* details of the last heartbeat; its data is NULL if there are none */
+    const char *last_failure; /* sentence of the last attempt's failure with its causes, as hf_error_text; "" = none */
+    const char *last_failure_type; /* "" = none */
+    const char *worker;            /* identity of the worker that had it last; "" = none */
+} hf_pending_activity;
+
+/* A child workflow that has not ended. */
+typedef struct hf_pending_child {
+    const char *id;
+    const char *run_id; /* "" = it is being started */
+    const char *type;
+} hf_pending_child;
+
+/* A run as it is at one moment. Texts are never NULL, and a time of 0 means that there is none. Everything belongs to
+ * the description and is valid until hf_description_free. */
+typedef struct hf_description {
+    const char *id;
+    const char *run_id;
+    const char *first_run_id; /* of the chain */
+    const char *type;
+    const char *task_queue;
+    const char *parent_id;     /* workflow id of the parent; "" = it is not a child */
+    const char *parent_run_id; /* "" = it is not a child */
+    hf_workflow_status status;
+    bool is_cancel_requested;
+    hf_time started;       /* when the run was created */
+    hf_time begins;        /* when its first workflow task was or is due: later than `started` after a delay */
+    hf_time closed;        /* 0 = it is open */
+    hf_time idle_since;    /* when the run last changed */
+    int64_t history_count; /* events */
+    int64_t history_len;   /* their bytes */
+    int task_attempt; /* of the pending workflow task, from 1: above 1 the workflow's code fails; 0 = none is pending */
+    hf_payload summary;                    /* JSON text of .summary of the start; its data is NULL if there is none */
+    const hf_entry *memo;                  /* ends with a NULL key */
+    const hf_entry *search_attributes;     /* ends with a NULL key */
+    const hf_pending_activity *activities; /* pending ones; NULL if there are none */
+    const hf_pending_child *children;      /* pending ones; NULL if there are none */
+    size_t memo_count;
+    size_t search_attribute_count;
+    size_t activity_count;
+    size_t child_count;
+} hf_description;
 
 HF_BEGIN_DECLS
 
@@ -106,31 +243,52 @@ HF_BEGIN_DECLS
  * HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A file that cannot be opened is left as it is. */
 HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
                                           const hf_open_options *options);
-/* Waits until everything accepted is stored. Before it, free its executions and let hf_worker_run return. HF_AUTO
- * releases variables in reverse order, so declare the service before them. Accepts NULL.
- * Fails: HF_ERR_MISUSE: a worker still runs, or an execution is not freed (the service stays open); or the process was
- * made by fork() and cannot use the service of its parent. HF_ERR_IO and others: the last changes could not be stored;
- * the service is closed and freed all the same. */
+/* Waits until everything accepted is stored. Before it, free its executions and update handles, and let hf_worker_run
+ * return. HF_AUTO releases variables in reverse order, so declare the service before them. Accepts NULL.
+ * Fails: HF_ERR_MISUSE: a worker still runs, or an execution or update handle is not freed (the service stays open); or
+ * the process was made by fork() and cannot use the service of its parent. HF_ERR_IO and others: the last changes could
+ * not be stored; the service is closed and freed all the same. */
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution`
  * may be NULL. A program that may be started again and must not repeat an ended workflow passes
  * HF_ID_CONFLICT_USE_EXISTING and HF_ID_REUSE_REJECT, and calls hf_execution_new after HF_ERR_EXISTS.
- * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id or name is empty or has more than 1,000
- * bytes, a time is negative or less than a millisecond), HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED,
+ * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id, name or key is empty or has more than
+ * 1,000 bytes, a time is negative or less than a millisecond, a retry option makes no sense or is given without
+ * .attempts_max, .cron is not a schedule or comes with .start_delay, a key is there twice or has no value),
+ * HF_ERR_TOO_BIG (`in`, the memo, the search attributes or .final_types have more than 2 MiB), HF_ERR_CANCELED,
  * HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_UNAVAILABLE while the engine restarts after running out of memory. */
 HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
                                            hf_execution **ret_execution, const hf_start_options *options);
+/* Sends a signal to the workflow `.id`, and starts the workflow first if none of that id runs; both happen, or neither.
+ * The handle is that of the run that got the signal. `.id_conflict` is HF_ID_CONFLICT_USE_EXISTING by default;
+ * HF_ID_CONFLICT_FAIL is not allowed. A repeated `.request_id` neither starts nor signals again.
+ * Fails: as hf_start and hf_signal. */
+HF_API HF_MUST_USE hf_status hf_start_and_signal_with(hf_service *service, const char *type, hf_payload in,
+                                                      const char *signal, hf_payload signal_in,
+                                                      hf_execution **ret_execution, const hf_start_options *options);
+/* Sends an update to the workflow `.id`, and starts the workflow first if none of that id runs. Both are one step: if
+ * the engine refuses one of them, the other does not happen, either. Waits until the update is accepted, as
+ * hf_update_start does. `.id_conflict` is HF_ID_CONFLICT_USE_EXISTING by default. `.cron` and `.start_delay` are not
+ * allowed. `ret_execution` and `ret_update` may be NULL. To repeat the call after a failure that may pass, give `.id`,
+ * `.request_id` and `.update_id`.
+ * Fails: as hf_start and hf_update_start. A workflow that rejects the update, or does not accept it in time, stays
+ * started. */
+HF_API HF_MUST_USE hf_status hf_start_and_update_with(hf_service *service, const char *type, hf_payload in,
+                                                      const char *update, hf_payload update_in,
+                                                      hf_execution **ret_execution, hf_update_handle **ret_update,
+                                                      const hf_start_options *options);
 /* Makes a handle for a workflow that was started elsewhere. Does not check that the workflow exists. */
 HF_API HF_MUST_USE hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                                    const hf_execution_options *options);
 HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the workflow goes on */
-/* Valid until the execution is freed. The run id is "" if no run is fixed: each call then uses the current one. */
+/* Valid until the execution is freed. The run id is that of the run which was started, or that was given as .run_id;
+ * else "". */
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution);
 
-/* Waits for the end and gives the result (`ret_out` may be NULL). A timeout or a canceled scope ends the wait early.
- * hf_close cannot end it: it fails with HF_ERR_MISUSE while an execution is not freed.
+/* Waits for the end of the chain and gives the result of its last run (`ret_out` may be NULL). A timeout or a canceled
+ * scope ends the wait early. hf_close cannot end it: it fails with HF_ERR_MISUSE while an execution is not freed.
  * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes.
  * hf_error()->type is the type that the workflow gave, or "WorkflowCanceled", "WorkflowTerminated" or
  * "WorkflowTimedOut". If the workflow returned HF_ERR_USER + 7 and gave no type, hf_result still returns HF_ERR_FAILED,
@@ -148,6 +306,43 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
  * as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                             const hf_signal_options *options);
+/* Asks the workflow's code a question and waits for the answer (`ret_out` may be NULL). A query changes nothing and
+ * leaves no trace in the history. It sees everything that was acknowledged before it was sent. It needs a worker that
+ * has the workflow's code, also if the workflow has ended.
+ * Fails: HF_ERR_FAILED: the workflow refused the query or has no handler for it; hf_error() has its failure.
+ * HF_ERR_TIMEOUT: no worker has answered in time. HF_ERR_NOT_FOUND: there is no such workflow. HF_ERR_NOT_READY: the
+ * workflow ended before its code ran, or its code fails again and again. HF_ERR_LIMIT: 64 queries wait for the
+ * workflow's running task; try again in a moment. HF_ERR_INVALID: the name is empty or has more than 1,000 bytes.
+ * HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for
+ * hf_start. */
+HF_API HF_MUST_USE hf_status hf_query_with(hf_execution *execution, const char *name, hf_payload in,
+                                           hf_payload *ret_out, const hf_wait_options *options);
+/* Asks the workflow to do something, and waits for the outcome (`ret_out` may be NULL). An update that the workflow has
+ * accepted is stored, and it ends even if the caller does not wait. One that was not accepted yet is lost if the engine
+ * stops. After HF_ERR_TIMEOUT, HF_ERR_CANCELED or HF_ERR_UNAVAILABLE the outcome is not known: repeat the call with the
+ * same `.id`.
+ * Fails: HF_ERR_FAILED: the workflow rejected the update, or its handler failed, or the workflow ended before the
+ * handler did; hf_error() has the failure, as for hf_result. HF_ERR_TIMEOUT. HF_ERR_NOT_FOUND: there is no such
+ * workflow, or it has ended. HF_ERR_NOT_READY: the workflow's code fails again and again, or the run has had 2,000
+ * updates. HF_ERR_LIMIT: 10 updates of this run are under way; try again in a moment. HF_ERR_INVALID, HF_ERR_TOO_BIG,
+ * HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_query. */
+HF_API HF_MUST_USE hf_status hf_update_with(hf_execution *execution, const char *name, hf_payload in,
+                                            hf_payload *ret_out, const hf_update_options *options);
+/* The same, but waits only until the update is accepted; hf_update_result then gives its outcome. `ret_update` may be
+ * NULL. Fails: as hf_update; HF_ERR_FAILED: the update was rejected, or had failed already. */
+HF_API HF_MUST_USE hf_status hf_update_start_with(hf_execution *execution, const char *name, hf_payload in,
+                                                  hf_update_handle **ret_update, const hf_update_options *options);
+/* Makes a handle for an update that was sent elsewhere, to the run that `execution` reaches. Does not check that the
+ * update exists. Fails: HF_ERR_INVALID: the id is empty or has more than 1,000 bytes; HF_ERR_NOMEM, HF_ERR_MISUSE. */
+HF_API HF_MUST_USE hf_status hf_update_handle_new(hf_execution *execution, const char *id,
+                                                  hf_update_handle **ret_update);
+HF_API void hf_update_handle_free(hf_update_handle *update); /* accepts NULL; the update goes on */
+/* Valid until the handle is freed. */
+HF_API const char *hf_update_handle_id(const hf_update_handle *update);
+/* Waits for the outcome of an update (`ret_out` may be NULL). Fails: as hf_update; HF_ERR_NOT_FOUND: the run does not
+ * know this update, because it was rejected, or lost before it was accepted. */
+HF_API HF_MUST_USE hf_status hf_update_result_with(hf_update_handle *update, hf_payload *ret_out,
+                                                   const hf_wait_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. The workflow gets `.reason` from
  * hf_error_text() and hf_cancel_cause, and hf_result reports it for a run that ended canceled. A second request, or
  * one for a workflow that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was never
@@ -156,11 +351,31 @@ HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_ca
 /* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has
  * ended. */
 HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options *options);
+/* Goes back in time: a new run begins with the history of this one up to a workflow task, and continues from there with
+ * the code that the workers have now. Signals and updates that came later are applied again. The current run is
+ * terminated if it is open. `ret_execution` may be NULL; it becomes a handle of the workflow whose hf_result begins
+ * with the new run.
+ * Fails: HF_ERR_NOT_FOUND: there is no such workflow. HF_ERR_INVALID: not exactly one of .point, .event_id and
+ * .activity_id is given, the event did not end a workflow task, the run has not scheduled this activity, or has not had
+ * a workflow task. HF_ERR_LIMIT: too many resets are under way; try again in a moment. HF_ERR_CANCELED, HF_ERR_STORE,
+ * HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
+HF_API HF_MUST_USE hf_status hf_reset_with(hf_execution *execution, hf_execution **ret_execution,
+                                           const hf_reset_options *options);
+
+/* Describes a run: its status, times and attributes, and the activities and children that it waits for. It needs no
+ * worker. Free the description with hf_description_free. Fails: HF_ERR_NOT_FOUND: there is no such workflow.
+ * HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for hf_start. */
+HF_API HF_MUST_USE hf_status hf_describe(hf_execution *execution, hf_description **ret_description);
+HF_API void hf_description_free(hf_description *description); /* accepts NULL */
+/* "Running", "TimedOut"; "Unknown" for a number that is not a status. Never NULL. */
+HF_API const char *hf_workflow_status_name(hf_workflow_status status);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_close, hf_service)
 HF_AUTO_DEFINE(hf_execution_free, hf_execution)
+HF_AUTO_DEFINE(hf_update_handle_free, hf_update_handle)
+HF_AUTO_DEFINE(hf_description_free, hf_description)
 
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
@@ -171,6 +386,12 @@ HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 #define hf_start(...) HF_START_(__VA_ARGS__, .size = sizeof(hf_start_options))
 #define HF_START_(service, type, in, ret_execution, ...) \
     hf_start_with((service), (type), (in), (ret_execution), &(hf_start_options){__VA_ARGS__})
+#define hf_start_and_signal(...) HF_START_AND_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_start_options))
+#define HF_START_AND_SIGNAL_(service, type, in, signal, signal_in, ret_execution, ...) \
+    hf_start_and_signal_with((service), (type), (in), (signal), (signal_in), (ret_execution), &(hf_start_options){__VA_ARGS__})
+#define hf_start_and_update(...) HF_START_AND_UPDATE_(__VA_ARGS__, .size = sizeof(hf_start_options))
+#define HF_START_AND_UPDATE_(service, type, in, update, update_in, ret_execution, ret_update, ...) \
+    hf_start_and_update_with((service), (type), (in), (update), (update_in), (ret_execution), (ret_update), &(hf_start_options){__VA_ARGS__})
 #define hf_execution_new(...) HF_EXECUTION_NEW_(__VA_ARGS__, .size = sizeof(hf_execution_options))
 #define HF_EXECUTION_NEW_(service, id, ret_execution, ...) \
     hf_execution_new_with((service), (id), (ret_execution), &(hf_execution_options){__VA_ARGS__})
@@ -180,12 +401,27 @@ HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 #define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_signal_options))
 #define HF_SIGNAL_(execution, name, in, ...) \
     hf_signal_with((execution), (name), (in), &(hf_signal_options){__VA_ARGS__})
+#define hf_query(...) HF_QUERY_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_QUERY_(execution, name, in, ret_out, ...) \
+    hf_query_with((execution), (name), (in), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define hf_update(...) HF_UPDATE_(__VA_ARGS__, .size = sizeof(hf_update_options))
+#define HF_UPDATE_(execution, name, in, ret_out, ...) \
+    hf_update_with((execution), (name), (in), (ret_out), &(hf_update_options){__VA_ARGS__})
+#define hf_update_start(...) HF_UPDATE_START_(__VA_ARGS__, .size = sizeof(hf_update_options))
+#define HF_UPDATE_START_(execution, name, in, ret_update, ...) \
+    hf_update_start_with((execution), (name), (in), (ret_update), &(hf_update_options){__VA_ARGS__})
+#define hf_update_result(...) HF_UPDATE_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_UPDATE_RESULT_(update, ret_out, ...) \
+    hf_update_result_with((update), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
 #define HF_CANCEL_(execution, ...) \
     hf_cancel_with((execution), &(hf_cancel_options){__VA_ARGS__})
 #define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_terminate_options))
 #define HF_TERMINATE_(execution, ...) \
     hf_terminate_with((execution), &(hf_terminate_options){__VA_ARGS__})
+#define hf_reset(...) HF_RESET_(__VA_ARGS__, .size = sizeof(hf_reset_options))
+#define HF_RESET_(execution, ret_execution, ...) \
+    hf_reset_with((execution), (ret_execution), &(hf_reset_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_open(const char *address, hf_service **ret_service,
@@ -200,6 +436,20 @@ hf_start(hf_service *service, const char *type, hf_payload in, hf_execution **re
 {
     options.size = sizeof options;
     return hf_start_with(service, type, in, ret_execution, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_start_and_signal(hf_service *service, const char *type, hf_payload in, const char *signal, hf_payload signal_in, hf_execution **ret_execution,
+    hf_start_options options = hf_start_options())
+{
+    options.size = sizeof options;
+    return hf_start_and_signal_with(service, type, in, signal, signal_in, ret_execution, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_start_and_update(hf_service *service, const char *type, hf_payload in, const char *update, hf_payload update_in, hf_execution **ret_execution, hf_update_handle **ret_update,
+    hf_start_options options = hf_start_options())
+{
+    options.size = sizeof options;
+    return hf_start_and_update_with(service, type, in, update, update_in, ret_execution, ret_update, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
@@ -223,6 +473,34 @@ hf_signal(hf_execution *execution, const char *name, hf_payload in,
     return hf_signal_with(execution, name, in, &options);
 }
 static inline HF_MUST_USE hf_status
+hf_query(hf_execution *execution, const char *name, hf_payload in, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_query_with(execution, name, in, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_update(hf_execution *execution, const char *name, hf_payload in, hf_payload *ret_out,
+    hf_update_options options = hf_update_options())
+{
+    options.size = sizeof options;
+    return hf_update_with(execution, name, in, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_update_start(hf_execution *execution, const char *name, hf_payload in, hf_update_handle **ret_update,
+    hf_update_options options = hf_update_options())
+{
+    options.size = sizeof options;
+    return hf_update_start_with(execution, name, in, ret_update, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_update_result(hf_update_handle *update, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_update_result_with(update, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
 hf_cancel(hf_execution *execution,
     hf_cancel_options options = hf_cancel_options())
 {
@@ -235,6 +513,13 @@ hf_terminate(hf_execution *execution,
 {
     options.size = sizeof options;
     return hf_terminate_with(execution, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_reset(hf_execution *execution, hf_execution **ret_execution,
+    hf_reset_options options = hf_reset_options())
+{
+    options.size = sizeof options;
+    return hf_reset_with(execution, ret_execution, &options);
 }
 #endif
 /* clang-format on */

@@ -52,6 +52,9 @@ hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, c
  * program's own, hf_error() has that status instead of the one that is returned. */
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 
+/* The type of a failure: the word that its program gave, or what kind of failure it is. */
+hf_str hf_failure_type_word(const hf_pb_failure *failure);
+
 /* Hands an operation's error record to the running fiber or thread. */
 hf_status hf_failure_raise_op(const hf_op *op);
 

@@ -18,6 +18,33 @@ hf_status hf_errand_end(hf_errand *e)
     return e->op.status == HF_OK ? HF_OK : hf_failure_raise_op(&e->op);
 }
 
+void hf_errand_again(hf_errand *e)
+{
+    hf_arena_deinit(&e->arena);
+    hf_arena_init(&e->arena, hf_env_memory(hf_env_posix())); /* its room is not handed out twice */
+    hf_op_init(&e->op);
+}
+
+int64_t hf_errand_until(hf_span timeout)
+{
+    int64_t span = timeout.ns != 0 ? timeout.ns : INT64_MAX;
+    int64_t now = hf_now(NULL).ns;
+    return span > INT64_MAX - now ? INT64_MAX : now + span;
+}
+
+int64_t hf_errand_left(int64_t until_ns)
+{
+    return until_ns == INT64_MAX ? INT64_MAX : until_ns - hf_now(NULL).ns;
+}
+
+hf_status hf_errand_raise(hf_errand *e, const hf_pb_failure *failure, const char *type, hf_str message)
+{
+    hf_assert(type != NULL);
+    hf_op_init(&e->op);
+    return failure != NULL ? hf_failure_raise_of(HF_ERR_FAILED, failure)
+                           : hf_failure_raise(HF_ERR_FAILED, type, message, NULL);
+}
+
 hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, const void *request)
 {
     hf_assert(method < HF_METHOD_COUNT && request != NULL);
@@ -30,4 +57,17 @@ hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, con
         return hf_call_report(&e->op, &e->call, HF_ERR_NOMEM, ": no memory to ask", "");
     }
     return hf_service_ask(&e->op, service, &e->call);
+}
+
+hf_str hf_id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
+{
+    if (given != NULL) {
+        return hf_str_of(given);
+    }
+    _Static_assert(HF_UUID_LEN - 1 <= HF_ERRAND_TEXT_LEN_MAX, "a random id is short enough to be an id");
+    if (hf_uuid_make(NULL, room) != HF_OK) {
+        (void)hf_fail(op, HF_ERR_IO, "no random numbers for an id");
+        return (hf_str){NULL, 0};
+    }
+    return hf_str_of(room);
 }

@@ -43,8 +43,7 @@ hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_
     return head;
 }
 
-/* The type of a link of the chain. */
-static hf_str type_of(const hf_pb_failure *failure)
+hf_str hf_failure_type_word(const hf_pb_failure *failure)
 {
     switch (failure->failure_info_case) {
     case HF_PB_FAILURE_APPLICATION_FAILURE_INFO:
@@ -105,7 +104,7 @@ static hf_failure_box *boxes_of(hf_runtime *rt, const hf_pb_failure *failure)
     while (count-- > 0) {
         char type[HF_TYPE_LEN_MAX];
         char message[HF_MESSAGE_LEN_MAX];
-        text_of(type_of(links[count]), type, sizeof type);
+        text_of(hf_failure_type_word(links[count]), type, sizeof type);
         text_of(links[count]->message, message, sizeof message);
         box = hf_box_new(rt, status_of(links[count]), type, "", message, box);
     }
@@ -156,7 +155,7 @@ hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
     if (failure == NULL) {
         return hf_failure_raise(status, "Failure", HF_STR("the service reported a failure without a message"), NULL);
     }
-    text_of(type_of(failure), type, sizeof type);
+    text_of(hf_failure_type_word(failure), type, sizeof type);
     hf_status own = status_of(failure);
     return raise_as(status, (int)own >= HF_ERR_USER ? own : status, type, failure->message, failure->cause);
 }

@@ -177,7 +177,7 @@ static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_
     hf_str run_id = execution->run_id;
     hf_str token = {NULL, 0};
     for (;;) {
-        int64_t left = until_ns == INT64_MAX ? INT64_MAX : until_ns - hf_now(NULL).ns;
+        int64_t left = hf_errand_left(until_ns);
         hf_span poll = hf_seconds(POLL_SECONDS);
         poll.ns = left < poll.ns ? left : poll.ns; /* the last look does not wait */
         const hf_pb_history_event *event = NULL;
@@ -210,9 +210,7 @@ hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_result needs an execution");
     }
-    int64_t span = options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
-    int64_t now = hf_now(NULL).ns;
-    int64_t until = span > INT64_MAX - now ? INT64_MAX : now + span;
+    int64_t until = hf_errand_until(options->timeout);
     hf_errand e;
     hf_errand_begin(&e, "hf_result", execution->id);
     hf_status status = HF_OK;

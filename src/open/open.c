@@ -226,6 +226,14 @@ hf_status hf_close(hf_service *service)
                        executions, executions == 1 ? "" : "s", executions == 1 ? "is" : "are");
         return refuse_to_close(why);
     }
+    int updates = atomic_load(&service->updates);
+    if (updates > 0) {
+        char why[HF_MESSAGE_LEN_MAX];
+        (void)snprintf(why, sizeof why,
+                       "hf_close: %d update handle%s of this service %s not freed: call hf_update_handle_free first",
+                       updates, updates == 1 ? "" : "s", updates == 1 ? "is" : "are");
+        return refuse_to_close(why);
+    }
     closing c = {.service = service};
     hf_op_init(&c.op);
     hf_shield *shield = NULL;

@@ -166,6 +166,7 @@ struct hf_service {
     const hf_service_ops *ops;
     atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
     atomic_int executions; /* handles that are not freed: it cannot be closed before they are */
+    atomic_int updates;    /* the same, handles of updates */
     hf_guests guests;      /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
     hf_witness *witnesses; /* see witness.h */

@@ -404,6 +404,35 @@ static hf_status use_dumps(void)
     return HF_OK;
 }
 
+static hf_status ask_services(hf_service *none, hf_execution *run)
+{
+    hf_update_handle *update = NULL;
+    hf_description *description = NULL;
+    hf_payload in = hf_payload_of_json("1");
+    hf_entry memo[] = {{"customer", in}, {NULL, hf_payload_none()}};
+    EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run, .id = "id", .memo = memo) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_update(none, "type", in, "add", in, &run, &update) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_update(none, "type", in, "add", in, &run, &update, .update_id = "once") == HF_ERR_MISUSE);
+    EXPECT(hf_query(run, "view", in, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_query(run, "view", in, NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_update(run, "add", in, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_update(run, "add", in, NULL, .id = "once", .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_update_start(run, "add", in, &update) == HF_ERR_MISUSE);
+    EXPECT(hf_update_start(run, "add", in, &update, .id = "once") == HF_ERR_MISUSE);
+    EXPECT(hf_update_handle_new(run, "once", &update) == HF_ERR_MISUSE);
+    EXPECT(hf_update_result(update, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_update_result(update, NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(strcmp(hf_update_handle_id(update), "") == 0);
+    EXPECT(hf_reset(run, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_reset(run, NULL, .point = HF_RESET_LAST, .reason = "again") == HF_ERR_MISUSE);
+    EXPECT(hf_describe(run, &description) == HF_ERR_MISUSE);
+    EXPECT(strcmp(hf_workflow_status_name(HF_WORKFLOW_RUNNING), "Running") == 0);
+    hf_update_handle_free(update);
+    hf_description_free(description);
+    return HF_OK;
+}
+
 /* Without a store there is nothing to ask: each says so. */
 static hf_status use_services(void)
 {
@@ -424,7 +453,7 @@ static hf_status use_services(void)
     EXPECT(hf_cancel(run, .reason = "enough") == HF_ERR_MISUSE);
     EXPECT(hf_terminate(run) == HF_ERR_MISUSE);
     EXPECT(hf_terminate(run, .reason = "enough") == HF_ERR_MISUSE);
-    return HF_OK;
+    return ask_services(none, run);
 }
 
 static hf_status use_workers(void)

@@ -529,6 +529,51 @@ hf_status use_dumps()
     return HF_OK;
 }
 
+hf_status ask_services(hf_service *none, hf_execution *run)
+{
+    hf_update_handle *update = nullptr;
+    hf_description *description = nullptr;
+    hf_payload in = hf_payload_of_json("1");
+    hf_entry memo[] = {{"customer", in}, {nullptr, hf_payload_none()}};
+    hf_start_options start_options = hf_start_options();
+    start_options.memo = memo;
+    hf_wait_options wait_options = hf_wait_options();
+    wait_options.timeout = hf_seconds(1);
+    hf_update_options update_options = hf_update_options();
+    update_options.id = "once";
+    hf_reset_options reset_options = hf_reset_options();
+    reset_options.point = HF_RESET_LAST;
+    EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run, start_options) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_update(none, "type", in, "add", in, &run, &update) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_update(none, "type", in, "add", in, &run, &update, start_options) == HF_ERR_MISUSE);
+    EXPECT(hf_query(run, "view", in, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_query(run, "view", in, nullptr, wait_options) == HF_ERR_MISUSE);
+    EXPECT(hf_update(run, "add", in, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_update(run, "add", in, nullptr, update_options) == HF_ERR_MISUSE);
+    EXPECT(hf_update_start(run, "add", in, &update) == HF_ERR_MISUSE);
+    EXPECT(hf_update_start(run, "add", in, &update, update_options) == HF_ERR_MISUSE);
+    EXPECT(hf_update_handle_new(run, "once", &update) == HF_ERR_MISUSE);
+    EXPECT(hf_update_result(update, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_update_result(update, nullptr, wait_options) == HF_ERR_MISUSE);
+    EXPECT(hf_reset(run, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_reset(run, nullptr, reset_options) == HF_ERR_MISUSE);
+    EXPECT(hf_describe(run, &description) == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_status_name(HF_WORKFLOW_RUNNING)[0] == 'R');
+#if __cplusplus >= 202002L
+    EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run, {.id = "id"}) == HF_ERR_MISUSE);
+    EXPECT(hf_start_and_update(none, "type", in, "add", in, &run, &update, {.id = "id"}) == HF_ERR_MISUSE);
+    EXPECT(hf_query(run, "view", in, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_update(run, "add", in, nullptr, {.id = "once"}) == HF_ERR_MISUSE);
+    EXPECT(hf_update_start(run, "add", in, &update, {.id = "once"}) == HF_ERR_MISUSE);
+    EXPECT(hf_update_result(update, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_reset(run, nullptr, {.point = HF_RESET_LAST}) == HF_ERR_MISUSE);
+#endif
+    hf_update_handle_free(update);
+    hf_description_free(description);
+    return HF_OK;
+}
+
 // Without a store there is nothing to ask: each says so.
 hf_status use_services()
 {
@@ -565,7 +610,7 @@ hf_status use_services()
     EXPECT(hf_cancel(run, {.reason = "enough"}) == HF_ERR_MISUSE);
     EXPECT(hf_terminate(run, {.reason = "enough"}) == HF_ERR_MISUSE);
 #endif
-    return HF_OK;
+    return ask_services(none, run);
 }
 
 hf_status use_workers()
@@ -595,6 +640,12 @@ hf_status use_workers()
     EXPECT(hf_activity_fail("not in an activity", {.is_final = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_child_run("type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);
+    EXPECT(hf_child_start("type", hf_payload_none(), {.id = "id"}) == HF_ERR_MISUSE);
+    EXPECT(hf_on_signal("name", nullptr, {.arg = nullptr}) == HF_ERR_MISUSE);
+    EXPECT(hf_on_query("name", nullptr, {.arg = nullptr}) == HF_ERR_MISUSE);
+    EXPECT(hf_on_update("name", nullptr, {.may_be_left = true}) == HF_ERR_MISUSE);
+    EXPECT(hf_continue_as_new(hf_payload_none(), {.type = "next"}) == HF_ERR_MISUSE);
 #endif
     hf_on_signal_options on_signal_options = hf_on_signal_options();
     hf_on_query_options on_query_options = hf_on_query_options();

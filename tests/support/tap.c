@@ -255,6 +255,8 @@ static void on_done(hf_call *inner)
     tap_task *copy = copy_task(inner);
     outer->status = inner->status;
     outer->response = inner->response;
+    outer->detail_type = inner->detail_type;
+    outer->detail = inner->detail;
     outer->existing_run_id = inner->existing_run_id;
     outer->task_failed_cause = inner->task_failed_cause;
     memcpy(outer->message, inner->message, sizeof outer->message);

@@ -76,6 +76,14 @@ CALL(start, hf_start_with(NULL, NULL, (hf_payload){0}, NULL, options))
 CALL(execution_new, hf_execution_new_with(NULL, NULL, NULL, options))
 CALL(result, hf_result_with(NULL, NULL, options))
 CALL(signal_run, hf_signal_with(NULL, NULL, (hf_payload){0}, options))
+CALL(start_and_signal, hf_start_and_signal_with(NULL, NULL, (hf_payload){0}, NULL, (hf_payload){0}, NULL, options))
+CALL(start_and_update,
+     hf_start_and_update_with(NULL, NULL, (hf_payload){0}, NULL, (hf_payload){0}, NULL, NULL, options))
+CALL(query_run, hf_query_with(NULL, NULL, (hf_payload){0}, NULL, options))
+CALL(update_run, hf_update_with(NULL, NULL, (hf_payload){0}, NULL, options))
+CALL(update_start, hf_update_start_with(NULL, NULL, (hf_payload){0}, NULL, options))
+CALL(update_result, hf_update_result_with(NULL, NULL, options))
+CALL(reset_run, hf_reset_with(NULL, NULL, options))
 CALL(cancel_run, hf_cancel_with(NULL, options))
 CALL(terminate_run, hf_terminate_with(NULL, options))
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
@@ -141,6 +149,13 @@ static const struct {
     {"hf_execution_new", execution_new},
     {"hf_result", result},
     {"hf_signal", signal_run},
+    {"hf_start_and_signal", start_and_signal},
+    {"hf_start_and_update", start_and_update},
+    {"hf_query", query_run},
+    {"hf_update", update_run},
+    {"hf_update_start", update_start},
+    {"hf_update_result", update_result},
+    {"hf_reset", reset_run},
     {"hf_cancel", cancel_run},
     {"hf_terminate", terminate_run},
     {"hf_activity_run", activity_run},

@@ -40,7 +40,8 @@ typedef struct things {
     hf_os_signals *signals;
     hf_process *process;
     hf_service *service;
-    hf_execution *execution; /* runs, and nobody works on it */
+    hf_execution *execution;  /* runs, and nobody works on it */
+    hf_update_handle *update; /* it has no such update */
     hf_worker *worker;
     int fds[2];
     char path[40];
@@ -102,6 +103,7 @@ static hf_status make_outside(things *t, need what)
     if (what == A_SERVICE) {
         HF_TRY(hf_open("memory:", &t->service, .runtime = t->rt));
         HF_TRY(hf_start(t->service, "type", hf_payload_none(), &t->execution));
+        HF_TRY(hf_update_handle_new(t->execution, "id", &t->update));
         HF_TRY(hf_worker_new(t->service, "queue", &t->worker, .runtime = t->rt));
         HF_TRY(hf_worker_stop(t->worker));
     }
@@ -168,6 +170,7 @@ static void free_outside(things *t)
 {
     free_io(t);
     HF_CHECK(hf_worker_free(t->worker) == HF_OK);
+    hf_update_handle_free(t->update);
     hf_execution_free(t->execution);
     HF_CHECK(hf_close(t->service) == HF_OK);
     HF_CHECK(hf_dispatcher_free(t->pool) == HF_OK);
@@ -519,8 +522,44 @@ static hf_status call_hf_execution_free(things *t)
 }
 CALL(hf_result, hf_result(t->execution, NULL, .timeout = HF_SPAN_OFF))
 CALL(hf_signal, hf_signal(t->execution, "signal", hf_payload_none()))
+CALL(hf_start_and_signal, hf_start_and_signal(t->service, "type", hf_payload_none(), "signal", hf_payload_none(), NULL))
+CALL(hf_start_and_update, hf_start_and_update(t->service, "type", hf_payload_none(), "update", hf_payload_none(), NULL,
+                                              NULL, .update_timeout = HF_SPAN_OFF))
+CALL(hf_query, hf_query(t->execution, "query", hf_payload_none(), NULL, .timeout = HF_SPAN_OFF))
+CALL(hf_update, hf_update(t->execution, "update", hf_payload_none(), NULL, .timeout = HF_SPAN_OFF))
+CALL(hf_update_start, hf_update_start(t->execution, "update", hf_payload_none(), NULL, .timeout = HF_SPAN_OFF))
+static hf_status call_hf_update_handle_new(things *t)
+{
+    hf_update_handle *made = NULL;
+    hf_status status = hf_update_handle_new(t->execution, "id", &made);
+    hf_update_handle_free(made);
+    return status;
+}
+static hf_status call_hf_update_handle_free(things *t)
+{
+    (void)t;
+    hf_update_handle_free(NULL);
+    return HF_OK;
+}
+LOOK(hf_update_handle_id, hf_update_handle_id(t->update))
+CALL(hf_update_result, hf_update_result(t->update, NULL, .timeout = HF_SPAN_OFF))
 CALL(hf_cancel, hf_cancel(t->execution))
 CALL(hf_terminate, hf_terminate(t->execution))
+CALL(hf_reset, hf_reset(t->execution, NULL, .point = HF_RESET_FIRST))
+static hf_status call_hf_describe(things *t)
+{
+    hf_description *made = NULL;
+    hf_status status = hf_describe(t->execution, &made);
+    hf_description_free(made);
+    return status;
+}
+static hf_status call_hf_description_free(things *t)
+{
+    (void)t;
+    hf_description_free(NULL);
+    return HF_OK;
+}
+LOOK(hf_workflow_status_name, hf_workflow_status_name(HF_WORKFLOW_RUNNING))
 LOOK(hf_workflow_id, hf_workflow_id())
 LOOK(hf_handler_name, hf_handler_name())
 LOOK(hf_update_id, hf_update_id())
@@ -621,8 +660,9 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
-    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result", "hf_signal",
-                                             "hf_cancel", "hf_terminate",  "hf_worker_"};
+    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",  "hf_signal",
+                                             "hf_cancel", "hf_terminate",  "hf_worker_", "hf_query",
+                                             "hf_update", "hf_reset",      "hf_describe"};
     for (size_t i = 0; i < sizeof OF_SERVICE / sizeof *OF_SERVICE; i++) {
         if (starts_with(v->name, OF_SERVICE[i])) {
             return A_SERVICE;
