@@ -197,6 +197,9 @@ static hf_status apply_signals(hf_op *op, hf_wf *wf, piece p)
         if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES) {
             HF_TRY(hf_wf_deliver_updates(op, wf, event->event_id, &update));
             HF_TRY(hf_wf_signaled(op, wf, event->workflow_execution_signaled_event_attributes));
+        } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ADMITTED_EVENT_ATTRIBUTES) {
+            HF_TRY(hf_wf_deliver_updates(op, wf, event->event_id, &update));
+            HF_TRY(hf_wf_admitted(op, wf, event));
         }
     }
     return hf_wf_deliver_updates(op, wf, INT64_MAX, &update);

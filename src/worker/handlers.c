@@ -212,9 +212,9 @@ static const hf_wait_kind IDLE = {"hf_handlers_wait", abort_idle};
 
 hf_status hf_handlers_wait(void)
 {
+    hf_wf_handling *mine = hf_local_get(&HANDLING); /* a verb itself: not inside this one */
     HF_VERB_ENTER(self, hf_handlers_wait, NULL);
     hf_wf *wf = hf_wf_self();
-    hf_wf_handling *mine = hf_local_get(&HANDLING);
     if (wf == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_handlers_wait can only be called in a workflow"));
     }

@@ -216,6 +216,46 @@ static hf_status deliver(hf_op *op, hf_wf *wf, const hf_wf_update_request *from,
     return HF_OK;
 }
 
+/* NULL = the event does not accept an update. */
+static const hf_pb_workflow_execution_update_accepted_event_attributes *accepted_by(const hf_pb_history_event *event)
+{
+    return event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ACCEPTED_EVENT_ATTRIBUTES
+               ? event->workflow_execution_update_accepted_event_attributes
+               : NULL;
+}
+
+static bool is_accepted(const hf_wf *wf, hf_str id)
+{
+    for (size_t i = 0; i < wf->own_count; i++) {
+        const hf_pb_workflow_execution_update_accepted_event_attributes *a = accepted_by(wf->own[i]);
+        if (a != NULL && hf_str_equal(a->protocol_instance_id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_status hf_wf_admitted(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+{
+    hf_pb_request *request = event->workflow_execution_update_admitted_event_attributes->request;
+    if (request == NULL || request->meta == NULL || request->meta->update_id.len == 0) {
+        return hf_fail(op, HF_ERR_INVALID, "event %lld admits an update without an id", (long long)event->event_id);
+    }
+    hf_str id = request->meta->update_id;
+    if (!wf->is_current && !is_accepted(wf, id)) {
+        return HF_OK; /* the step rejected it */
+    }
+    hf_wf_update_request from = {.request = request, .event_id = event->event_id};
+    if (wf->is_current) {
+        hf_str text = hf_arena_copy(&wf->recorder.arena, id);
+        from.message_id = text.len > 0 ? joined(&wf->recorder.arena, text.data, "/request") : text;
+        if (from.message_id.len == 0) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for an update");
+        }
+    }
+    return deliver(op, wf, &from, id);
+}
+
 /* The k-th update that came to the step at hand. False: there is none. */
 static hf_status request_at(hf_op *op, hf_wf *wf, size_t k, hf_wf_update_request *ret_request, hf_str *ret_id,
                             bool *ret_found)
@@ -245,10 +285,8 @@ static hf_status request_at(hf_op *op, hf_wf *wf, size_t k, hf_wf_update_request
         return HF_OK;
     }
     for (size_t i = 0; i < wf->own_count; i++) {
-        if (wf->own[i]->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ACCEPTED_EVENT_ATTRIBUTES &&
-            k-- == 0) {
-            const hf_pb_workflow_execution_update_accepted_event_attributes *a =
-                wf->own[i]->workflow_execution_update_accepted_event_attributes;
+        const hf_pb_workflow_execution_update_accepted_event_attributes *a = accepted_by(wf->own[i]);
+        if (a != NULL && a->accepted_request != NULL && k-- == 0) { /* else hf_wf_admitted has it */
             *ret_request = (hf_wf_update_request){.request = a->accepted_request,
                                                   .event_id = a->accepted_request_sequencing_event_id};
             *ret_id = a->protocol_instance_id;

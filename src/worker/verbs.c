@@ -12,6 +12,17 @@ hf_wf *hf_wf_self(void)
     return hf_crew_self_state(&hf_wf_crew_ops);
 }
 
+bool hf_wf_is_canceled(const char *verb)
+{
+    hf_fiber *self = hf_enter(NULL);
+    bool is_canceled = hf_is_canceled(self);
+    if (is_canceled) {
+        hf_self_note(self, HF_ERR_CANCELED, verb);
+    }
+    hf_leave(self);
+    return is_canceled;
+}
+
 hf_payload_bag *hf_wf_self_payloads(void)
 {
     hf_wf *wf = hf_wf_self();

@@ -266,8 +266,8 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_eve
         return hf_failure_raise(HF_ERR_TIMEOUT, "ActivityTimedOut", hf_str_of(text),
                                 end->activity_task_timed_out_event_attributes->failure);
     default:
-        return hf_canceled() == HF_ERR_CANCELED ? HF_ERR_CANCELED /* and why is noted */
-                                                : hf_raise(HF_ERR_CANCELED, "activity '%s' was canceled", name);
+        return hf_wf_is_canceled("hf_activity_run") ? HF_ERR_CANCELED /* and why is noted */
+                                                    : hf_raise(HF_ERR_CANCELED, "activity '%s' was canceled", name);
     }
 }
 

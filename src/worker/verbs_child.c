@@ -364,8 +364,8 @@ static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, h
                               ask->id)
                    : hf_raise(HF_ERR_NOT_FOUND, "child '%s' cannot start: its namespace is not found", type);
     default:
-        return hf_canceled() == HF_ERR_CANCELED ? HF_ERR_CANCELED /* and why is noted */
-                                                : hf_raise(HF_ERR_CANCELED, "child workflow '%s' was canceled", type);
+        return hf_wf_is_canceled("hf_child_run") ? HF_ERR_CANCELED /* and why is noted */
+                                                 : hf_raise(HF_ERR_CANCELED, "child workflow '%s' was canceled", type);
     }
 }
 

@@ -316,6 +316,8 @@ static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 }
 
 /* verbs.c, verbs_activity.c: the verbs of workflows, and the functions that apply events. */
+/* Whether the calling fiber is canceled; why is noted as the failure of `verb`. */
+bool hf_wf_is_canceled(const char *verb);
 hf_wf *hf_wf_self(void); /* of the running fiber; NULL = the fiber does not belong to a workflow */
 hf_str hf_wf_number_text(hf_arena *arena, uint64_t number);
 bool hf_wf_is_too_long(const char *text); /* for an id or a name; false for NULL */
@@ -364,6 +366,8 @@ void hf_wf_run_update(hf_wf_handling *handling);
 /* Delivers the updates that came before event `before`, from the `*next`-th on. Fails: HF_ERR_NOMEM, HF_ERR_INVALID,
  * HF_ERR_UNSUPPORTED, HF_ERR_CONFLICT: an old step accepted one that the code does not know. */
 hf_status hf_wf_deliver_updates(hf_op *op, hf_wf *wf, int64_t before, size_t *next);
+/* The same for one that an UpdateAdmitted event brings, after a reset. */
+hf_status hf_wf_admitted(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 
 /* signals.c: signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
 hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena);

@@ -524,6 +524,30 @@ static void T4_updates_are_validated_accepted_and_answered_once(void **state)
     play_scene((scene){bank, run_bank, HF_OK, "\"106\""});
 }
 
+/* Updates behind the point of a reset come to the new run once more. One that was rejected does not. */
+static hf_status reset_bank(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *again = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    update(service, "book", "u-1", "10", "10");
+    update(service, "book", "u-2", "-20", "not enough");
+    update(service, "slow", "u-3", "-4", "6");
+    HF_TRY(hf_signal(execution, "close", hf_payload_none()));
+    HF_TRY(hf_result(execution, &out));
+    HF_TRY(hf_reset(execution, &again, .point = HF_RESET_FIRST));
+    hf_payload_free(&out);
+    HF_TRY(hf_result(again, &out));
+    HF_CHECK_SAY(strcmp(out.data, "\"6\"") == 0, "after the reset: %s", (const char *)out.data);
+    return HF_OK;
+}
+
+static void updates_are_applied_again_after_a_reset(void **state)
+{
+    (void)state;
+    play_scene((scene){bank, reset_bank, HF_OK, "\"6\""});
+}
+
 /* Its answer goes along with the end of the run. */
 static hf_status ends_with_update(hf_payload in, hf_payload *ret_out)
 {
@@ -657,6 +681,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(T8_fibers_of_the_runs_scope_end_with_it),
     cmocka_unit_test(queries_see_the_run_and_change_nothing),
     cmocka_unit_test(T4_updates_are_validated_accepted_and_answered_once),
+    cmocka_unit_test(updates_are_applied_again_after_a_reset),
     cmocka_unit_test(T6_N4_the_answer_of_an_update_goes_along_with_the_end),
     cmocka_unit_test(a_run_continues_as_new_and_takes_its_signals_along),
     cmocka_unit_test(code_may_change_under_a_run),
