@@ -1,6 +1,7 @@
 /* For tests: checks that the runs in memory match their histories; a hash over the whole state. */
 #include "engine/core_private.h"
 
+#include "engine/matching.h"
 #include "engine/unwritten.h"
 #include "ledger/rows.h"
 
@@ -16,12 +17,37 @@ static hf_status check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *ru
     return status;
 }
 
+/* A task waits in the queue that the state of its run names: a load of the run puts it there, and the rows must have it there, too. */
+static hf_status check_place(hf_op *op, const hf_run *run, const hf_task *task, char kind, hf_str name)
+{
+    char text[HF_QUEUE_TEXT_LEN];
+    size_t len = 0;
+    if (task->queue == NULL || (hf_queue_text(kind, hf_owned_str(&run->namespace), name, text, &len) &&
+                                hf_str_equal(hf_owned_str(&task->queue->text), hf_str_of_len(text, len)))) {
+        return HF_OK;
+    }
+    return hf_fail(op, HF_ERR_INVALID, "run %lld: the task of event %lld waits in a queue that is not '%.*s'",
+                   (long long)run->number, (long long)task->scheduled_id, HF_STR_ARGS(name));
+}
+
+static hf_status check_places(hf_op *op, const hf_run *run)
+{
+    const hf_wft *wft = &run->wft;
+    bool sticky = wft->sticky && wft->state == HF_WFT_SCHEDULED && run->sticky_queue.len > 0;
+    HF_TRY(check_place(op, run, &wft->task, 'w', hf_owned_str(sticky ? &run->sticky_queue : &run->task_queue)));
+    for (size_t i = 0; i < run->activities.count; i++) {
+        HF_TRY(check_place(op, run, &run->activities.items[i]->task, 'a', run->activities.items[i]->task_queue));
+    }
+    return HF_OK;
+}
+
 hf_status hf_core_check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run)
 {
     if (HF_SLOT(run)->loading || HF_SLOT(run)->bad) {
         return HF_OK;
     }
     hf_run_check(run);
+    HF_TRY(check_places(op, run));
     /* Rows of a commit that is under way cannot be read yet. */
     bool on_its_way =
         run->spilled > 0 && run->commit_last > core->commit_durable && !hf_node_is_linked(&HF_SLOT(run)->dirty_link);

@@ -345,6 +345,9 @@ hf_status hf_activity_apply_controlled(hf_apply *a, hf_run *run, hf_str bytes)
     if (!runs) {
         stop(a, activity);
         hf_effects_gone(a->memory, a->effects, &activity->task);
+    } else if (activity->again && msg.has_options) { /* it waits for another worker, and may have another queue now */
+        hf_effects_gone(a->memory, a->effects, &activity->task);
+        hf_effects_ready(a->effects, &activity->task);
     }
     if (msg.time != 0) {
         activity->scheduled_time = msg.time;

@@ -10,9 +10,20 @@
 
 #include <string.h>
 
+/* engine-V2: a token fits its own task only, though another one may have the same ids. */
+static void check_fits(sim_world *world, const sim_call *call)
+{
+    if (call->is_of_old_task && call->call.status == HF_OK) {
+        const sim_slot *slot = sim_slot_of(call->actor);
+        sim_fail(world, "I7: a workflow task of run %s was answered by worker %d, which had the one before it",
+                 world->runs.items[world->answers.items[call->log].run].run_id, slot->worker->index);
+    }
+}
+
 static void on_answered(sim_world *world, sim_call *call)
 {
     sim_slot *slot = sim_slot_of(call->actor);
+    check_fits(world, call);
     sim_saw_answer(world, call->log, call);
     if (!sim_is_mine(call)) {
         sim_along_lose(world, call);
@@ -46,6 +57,7 @@ static void on_answered(sim_world *world, sim_call *call)
 
 static void on_second(sim_world *world, sim_call *call)
 {
+    check_fits(world, call);
     sim_saw_answer(world, call->log, call);
     sim_along_lose(world, call);
 }
@@ -297,6 +309,8 @@ static sim_call *make_answer(sim_world *world, sim_slot *slot, hf_method method,
 {
     sim_call *call = sim_ask(world, slot, method, then);
     call->log = slot->answer;
+    call->is_of_old_task =
+        slot->kind != SIM_ACTIVITY && slot->task < world->runs.items[world->answers.items[slot->answer].run].tasks;
     if (method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
         fill_completed(world, slot, call);
     } else if (method == HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED) {

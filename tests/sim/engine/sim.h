@@ -120,6 +120,7 @@ struct sim_call {
     uint64_t epoch;      /* of the slot that asked */
     uint64_t epoch_shut; /* of a poll: shutdowns of its worker before it */
     int64_t newest;      /* number of the newest run of its workflow that was known when it was asked */
+    bool is_of_old_task; /* it answers a workflow task, and a worker had got a later one of the run by then */
     bool is_done;
 };
 
@@ -267,6 +268,9 @@ typedef struct sim_run_log {
     bool may_be_gone;  /* somebody wanted to delete it, or the run that its id led to */
     bool is_deleted;   /* that was acknowledged: nobody may see it again */
     int64_t completed; /* updates, while the judge reads */
+    char token
+        [HF_TOKEN_LEN]; /* of the last workflow task that a worker got; not if it may have got it ahead of the commit */
+    uint64_t tasks;     /* number of these */
 } sim_run_log;
 
 /* What a description said. */
@@ -374,6 +378,7 @@ typedef struct sim_slot {
     int state;
     sim_call *poll; /* on its way */
     char token[HF_TOKEN_LEN];
+    uint64_t task; /* of a workflow task: tasks of its run that workers had got by then, this one included */
     char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;

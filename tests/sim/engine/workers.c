@@ -303,6 +303,12 @@ void sim_take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workfl
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
     bool ahead = slot->worker->run_ahead && slot->worker->in_process && !world->was_left_open && !comes_along;
     sim_delivery *delivery = saw_workflow_task(world, run, response);
+    sim_run_log *log = &world->runs.items[run];
+    if (!ahead && memcmp(log->token, response->task_token.data, HF_TOKEN_LEN) != 0) {
+        memcpy(log->token, response->task_token.data, HF_TOKEN_LEN);
+        log->tasks++;
+    }
+    slot->task = log->tasks;
     sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
     if (is_dropped(world, slot, delivery, response->task_token)) {
         return;

@@ -197,6 +197,23 @@ static void options_can_be_restored(void **state)
               "apoll => parked; areset w2 a1 original; is a; time 2s; acomplete");
 }
 
+/* A task that no worker took waits in the queue that its options name, in memory and on disk. */
+static void a_task_that_comes_back_moves_to_the_queue_of_its_options(void **state)
+{
+    (void)state;
+    const hf_core_options options[] = {{.mem_max = 0}, {.mem_max = 1}};
+    for (size_t i = 0; i < HF_COUNT_OF(options); i++) {
+        again(&options[i]);
+        hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; unwanted a; aoptions wf a1 queue=q2;"
+                        "apoll as=b => parked; apoll queue=q2 as=c");
+        assert_true(hf_str_equal(hf_rig_activity(&rig, "a")->task_token, hf_rig_activity(&rig, "c")->task_token));
+        hf_rig_do(&rig, "unwanted c; areset wf a1 original; is b; unwanted b; apoll queue=q3 as=d => parked;"
+                        "aoptions wf a1 queue=q3; is d; unwanted d; aoptions wf a1 queue=q4; crash;"
+                        "apoll queue=q3 as=e => parked; apoll queue=q4 as=f; acomplete of=f");
+        hf_rig_history(&rig, "wf", ONE DONE("1"));
+    }
+}
+
 static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -255,6 +272,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_reset_may_leave_it_paused),
     TEST(other_options_count_at_once),
     TEST(options_can_be_restored),
+    TEST(a_task_that_comes_back_moves_to_the_queue_of_its_options),
     TEST(options_that_make_no_sense_are_refused),
     TEST(a_heartbeat_with_nothing_new_is_not_written),
     TEST(a_run_with_an_unwritten_heartbeat_stays_in_memory),
