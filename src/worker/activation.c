@@ -365,6 +365,7 @@ static hf_status finish(hf_op *op, hf_wf *wf)
     if (wf->closing == NULL || wf->is_nomem) {
         return HF_OK;
     }
+    hf_assert(!wf->has_closed && !hf_node_is_linked(&wf->closing->node));
     HF_TRY(settle_signals(op, wf));
     hf_list_push_back(&wf->recorder.records, &wf->closing->node);
     wf->closing = NULL;
@@ -422,6 +423,7 @@ static void set_own(hf_wf *wf, const hf_events *events, size_t i, int64_t starte
     while (!wf->is_current && to < events->count && hf_event_is_of_command(events->items[to]->event_type)) {
         to++;
     }
+    hf_assert(wf->is_current || from <= events->count); /* is_cut has seen the WorkflowTaskCompleted */
     wf->own = wf->is_current ? NULL : events->items + from;
     wf->own_count = wf->is_current ? 0 : to - from;
 }

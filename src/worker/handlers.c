@@ -38,6 +38,7 @@ static void free_handler(hf_wf *wf, hf_wf_handler *handler)
 static void free_handling(hf_wf_handling *handling)
 {
     hf_wf *wf = handling->wf;
+    hf_assert(wf != NULL && handling->len > sizeof *handling);
     if (hf_node_is_linked(&handling->node)) {
         hf_list_remove(&handling->node);
     }
@@ -302,6 +303,8 @@ static hf_wf_handling *new_handling(hf_wf *wf, hf_wf_handler_kind kind, const hf
 hf_status hf_wf_handle(hf_op *op, hf_wf *wf, hf_wf_handler_kind kind, const hf_wf_handler *handler, hf_str name,
                        hf_str update_id, hf_payload in)
 {
+    hf_assert(kind == HF_WF_ON_SIGNAL ? handler->signal != NULL : handler->reply != NULL);
+    hf_assert((update_id.len > 0) == (kind == HF_WF_ON_UPDATE));
     hf_wf_handling *handling = new_handling(wf, kind, handler, name, update_id);
     if (handling == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a handler");
@@ -337,6 +340,7 @@ void hf_wf_cancel_handlers(hf_wf *wf)
 static hf_status answer_query(void *arg)
 {
     hf_wf_handling *query = arg;
+    hf_assert(query->kind == HF_WF_ON_QUERY && !query->has_ended);
     hf_status status = hf_local_set(&HANDLING, query);
     if (status == HF_OK) {
         hf_op op;
@@ -368,6 +372,7 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
                       hf_pb_workflow_query_result *ret_result)
 {
     char text[HF_MESSAGE_LEN_MAX];
+    hf_assert(!wf->is_lost && wf->has_begun); /* worker-K1 */
     *ret_result = (hf_pb_workflow_query_result){0};
     const hf_wf_handler *handler = hf_wf_handler_of(wf, HF_WF_ON_QUERY, asked->query_type);
     if (handler == NULL) {

@@ -21,6 +21,7 @@ const char *hf_wf_keep_text(hf_wf *wf, hf_str text)
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
 {
     const hf_pb_workflow_execution_started_event_attributes *a = event->workflow_execution_started_event_attributes;
+    hf_assert(event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED && wf->entry != NULL);
     wf->facts = (hf_workflow_facts){
         .id = wf->id.data,
         .run_id = wf->run_id.data,
@@ -155,6 +156,7 @@ static bool record_patch(hf_wf *wf, hf_str key, bool is_deprecated)
 {
     hf_arena *arena = &wf->recorder.arena;
     void *room = NULL;
+    hf_assert(key.len > 0 && !wf->has_closed);
     hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_RECORD_MARKER, HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_record_marker_command_attributes), &room);
@@ -264,6 +266,7 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         HF_LEAVE(self, status);
     }
     hf_arena *arena = &wf->kept;
+    hf_assert(wf->facts.task_queue != NULL); /* hf_wf_learn */
     hf_pb_continue_as_new_workflow_execution_command_attributes *next =
         HF_ARENA_NEW(arena, hf_pb_continue_as_new_workflow_execution_command_attributes);
     hf_pb_workflow_type *type = HF_ARENA_NEW(arena, hf_pb_workflow_type);

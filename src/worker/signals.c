@@ -111,6 +111,7 @@ static hf_status handle(hf_op *op, hf_wf *wf, const hf_wf_handler *handler, hf_w
 static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
 {
     hf_str name = hf_str_of_len(signal->name, signal->name_len);
+    hf_assert(!hf_node_is_linked(&signal->node));
     hf_fiber *self = hf_enter(NULL);
     HF_LIST_EACH(node, &wf->signal_waits)
     {
@@ -201,6 +202,7 @@ hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena)
             .workflow_execution_signaled_event_attributes = body,
         };
     }
+    hf_assert(history.events.count == count);
     hf_buf bytes;
     hf_buf_init(&bytes, wf->worker->memory, HF_HISTORY_LEN_MAX);
     hf_pb_encode(&hf_pb_history_type, &history, &bytes);

@@ -61,6 +61,7 @@ static const hf_wait_kind UNTIL = {"hf_wait_until", abort_until};
 /* A fiber that looked and waits again keeps its place. */
 static void enlist(hf_wf_until *u)
 {
+    hf_assert(!hf_node_is_linked(&u->node) && u->number > 0 && u->number <= u->wf->until_number);
     HF_LIST_EACH(node, &u->wf->untils)
     {
         if (HF_CONTAINER(node, hf_wf_until, node)->number > u->number) {
@@ -115,6 +116,7 @@ bool hf_wf_wake_until(hf_wf *wf, uint64_t *after)
     {
         hf_wf_until *u = HF_CONTAINER(node, hf_wf_until, node);
         if (u->number > *after) {
+            hf_assert(u->wf == wf);
             hf_fiber *self = hf_enter(NULL);
             *after = u->number;
             hf_list_remove(node);

@@ -101,6 +101,7 @@ static bool reject(hf_wf *wf, const hf_wf_update_request *from, const char *id, 
 static bool accept(hf_wf *wf, const hf_wf_update_request *from, const char *id)
 {
     hf_pb_message *message = NULL;
+    hf_assert((from->message_id.len > 0) == wf->is_current);
     if (from->message_id.len > 0) {
         hf_pb_acceptance body = {
             .accepted_request_message_id = from->message_id,
@@ -117,6 +118,7 @@ static bool accept(hf_wf *wf, const hf_wf_update_request *from, const char *id)
 
 static bool respond(hf_wf *wf, const char *id, hf_payload out, hf_pb_failure *failure)
 {
+    hf_assert(!wf->has_closed); /* the closing command is the last one */
     hf_pb_meta meta = {.update_id = hf_str_of(id), .identity = wf->worker->identity};
     hf_pb_outcome outcome = {.value_case = HF_PB_OUTCOME_SUCCESS};
     if (failure != NULL) {
@@ -152,6 +154,7 @@ static hf_pb_failure *failure_of(hf_wf *wf, hf_status status)
 void hf_wf_run_update(hf_wf_handling *handling)
 {
     hf_wf *wf = handling->wf;
+    hf_assert(handling->kind == HF_WF_ON_UPDATE && handling->update_id != NULL && handling->reply != NULL);
     const hf_wf_update_request from =
         handling->request; /* its messages are there as long as the fiber has not waited */
     hf_status status = validate(handling);

@@ -102,6 +102,8 @@ static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, hf_command_
                           hf_on_cancel how)
 {
     hf_wait_init(&ask->wait, self, ask->is_child ? &CHILD : &EXTERNAL, ask, name);
+    hf_assert(record->ask == NULL || record->ask == ask);
+    hf_assert(ask->id != NULL && !wf->has_closed);
     ask->record = record;
     ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT;
     record->ask = ask;
@@ -131,6 +133,7 @@ static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, hf_command_
 
 void hf_wf_asked(hf_wf *wf, hf_wf_ask *ask, int64_t event_id)
 {
+    hf_assert(ask->event_id == 0 && event_id > 0 && ask->record != NULL);
     hf_list_remove(&ask->node);
     ask->event_id = event_id;
     ask->record = NULL;
