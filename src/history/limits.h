@@ -5,11 +5,11 @@
 
 #include "base/limits.h"
 
-#define HF_FAILURE_DEPTH_MAX 20            /* causes of a failure: each is a message inside the one before */
-#define HF_TASK_TIMEOUT_DEFAULT_SECONDS 10 /* of a workflow task, if the start does not say */
-#define HF_KEEP_ALIVE_SECONDS 1800         /* of a workflow task, by asking for the next one without commands */
-#define HF_TASK_TIMEOUT_MAX_SECONDS 120    /* the most that a start may ask for */
-#define HF_ID_LEN_MAX 1000                 /* bytes of any id or name */
+#define HF_FAILURE_DEPTH_MAX HF_CAUSE_DEPTH_MAX /* links of a failure: each is a message inside the one before */
+#define HF_TASK_TIMEOUT_DEFAULT_SECONDS 10      /* of a workflow task, if the start does not say */
+#define HF_KEEP_ALIVE_SECONDS 1800              /* of a workflow task, by asking for the next one without commands */
+#define HF_TASK_TIMEOUT_MAX_SECONDS 120         /* the most that a start may ask for */
+#define HF_ID_LEN_MAX 1000                      /* bytes of any id or name */
 #define HF_QUEUE_LEN_MAX 963 /* bytes of a task queue's name: a worker polls one with 37 more for its cached runs */
 #define HF_PAYLOAD_LEN_MAX (2u << 20) /* bytes of one payload, of a blob in a request */
 #define HF_PAYLOAD_COPY_LEN_MAX \
