@@ -36,6 +36,21 @@ HF_API HF_MUST_USE hf_status hf_payload_copy(hf_payload from, hf_payload *ret_pa
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */
 HF_API HF_MUST_USE hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...) HF_PRINTF(2, 3);
+
+/* Programs in other languages may send several arguments at once, and metadata beside the encoding. Such a list is one
+ * hf_payload, whose data is the first of them; it is passed on as it came, with all of its payloads and metadata, as long
+ * as `data`, `len` and `encoding` are not changed: as the input of an activity, as a result, by hf_payload_copy.
+ *
+ * How many payloads came: 0 for none, mostly 1. */
+HF_API size_t hf_payload_count(hf_payload in);
+/* One of them, from 0 on, as a copy that the caller owns. Fails: HF_ERR_NOT_FOUND, HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_payload_nth(hf_payload in, size_t idx, hf_payload *ret_payload);
+/* Several payloads as one, which the caller owns; at most 1,000. Fails: HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_payload_list(const hf_payload *items, size_t count, hf_payload *ret_payload);
+/* The metadata of the first payload under this key, as bytes that the caller owns. Fails: HF_ERR_NOT_FOUND,
+ * HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_payload_meta(hf_payload in, const char *key, hf_payload *ret_value);
+
 /* Frees what is owned and clears it; a borrowed or empty one is only cleared. Accepts NULL. */
 HF_API void hf_payload_free(hf_payload *payload);
 

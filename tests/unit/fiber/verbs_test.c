@@ -502,6 +502,23 @@ static hf_status call_hf_payload_printf(things *t)
     return hf_payload_printf(&made, "%d", 1);
 }
 #define call_hf_payload_free call_hf_payload_copy
+static hf_status call_hf_payload_list(things *t)
+{
+    (void)t;
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    HF_AUTO(hf_payload_free) hf_payload part = hf_payload_none();
+    hf_payload parts[] = {hf_payload_of_bytes("x", 1), hf_payload_of_json("1")};
+    HF_TRY(hf_payload_list(parts, 2, &made));
+    return hf_payload_count(made) == 2 ? hf_payload_nth(made, 1, &part) : HF_ERR_FAILED;
+}
+#define call_hf_payload_count call_hf_payload_list
+#define call_hf_payload_nth call_hf_payload_list
+static hf_status call_hf_payload_meta(things *t)
+{
+    (void)t;
+    HF_AUTO(hf_payload_free) hf_payload value = hf_payload_none();
+    return hf_payload_meta(hf_payload_of_json("1"), "encoding", &value);
+}
 
 CALL(hf_start, hf_start(t->service, "type", hf_payload_none(), NULL, .id = "other"))
 static hf_status call_hf_execution_new(things *t)
