@@ -7,9 +7,9 @@
  * HF_ERR_MISUSE. You free a payload that a call gave you with hf_payload_free; in a workflow you need not, the
  * library frees it with the run.
  *
- * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not
- * read, check or escape JSON (bring your own parser; it may be used in workflows): hf_payload_printf inserts the text
- * of a %s as it is, so quotes and backslashes in it must be escaped before. A payload has at most 2 MiB: the call that
+ * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. hf_payload_printf
+ * inserts the text of a %s as it is, so quotes and backslashes in it must be escaped before; hf_payload_object of json.h
+ * does that, and json.h also reads JSON. A payload has at most 2 MiB: the call that
  * takes a longer one fails with HF_ERR_TOO_BIG, and so does a result. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
