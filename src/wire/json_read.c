@@ -2,8 +2,8 @@
  * where the last token ended: only spaces, commas and colons are between two tokens.
  *
  * yajl does not check its memory. So it gets its memory from an arena, and a request that the arena cannot fulfil leaves
- * yajl by longjmp: nothing of it is outside the arena. Two rules of RFC 8259 and RFC 3629 that yajl does not know are
- * checked before: UTF-8 without detours, and surrogates in pairs. */
+ * yajl by longjmp: nothing of it is outside the arena. Three rules of RFC 8259 and RFC 3629 that yajl does not know are
+ * checked before: UTF-8 without detours, surrogates in pairs, and no other spaces than four. */
 #include "wire/json_read.h"
 
 #include "base/glyph.h"
@@ -262,6 +262,8 @@ static hf_status check_characters(hf_op *op, hf_str text)
             if (len == 0) {
                 return hf_fail(op, HF_ERR_INVALID, "no JSON: half of a surrogate pair at byte %zu", at);
             }
+        } else if ((unsigned char)text.data[at] < 0x20 && memchr("\t\n\r", text.data[at], 3) == NULL) {
+            return hf_fail(op, HF_ERR_INVALID, "no JSON: a control character at byte %zu", at);
         } else if ((unsigned char)text.data[at] >= 0x80) {
             hf_glyph glyph = hf_glyph_of(hf_str_of_len(text.data + at, text.len - at));
             if (!glyph.is_utf8) {

@@ -129,6 +129,7 @@ static void failures_name_path_and_byte(void **state)
         {"[\"\\ud800\", 1]", "[1]", HF_ERR_INVALID,
          "hf_json_get_int: '[1]': no JSON: half of a surrogate pair at byte 2"},
         {"[\"\xc0\x80\", 1]", "[1]", HF_ERR_INVALID, "hf_json_get_int: '[1]': no JSON: no UTF-8 at byte 2"},
+        {"[1,\f2]", "[1]", HF_ERR_INVALID, "hf_json_get_int: '[1]': no JSON: a control character at byte 3"},
         {"[1]", "[0", HF_ERR_INVALID, "hf_json_get_int: '[0' is no path: byte 0"},
         {"[1]", "a..b", HF_ERR_INVALID, NULL},
         {"[1]", "a.", HF_ERR_INVALID, "hf_json_get_int: 'a.' is no path: byte 2"},
