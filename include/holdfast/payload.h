@@ -27,6 +27,23 @@ typedef struct hf_payload {
     void *owned;          /* the library's: what hf_payload_free frees; NULL = borrowed */
 } hf_payload;
 
+/* What a program does to its payloads before a service gets them: compresses or encrypts them. Inputs, results, signals,
+ * details and memos go through it, on their way out and in, in clients and workers alike; the store has only what it
+ * made. Search attributes and names do not. Both functions get the bytes of a whole payload, with its metadata, and give
+ * bytes that they own (hf_payload_copy). They must be pure: the same bytes out for the same bytes in, whenever a
+ * workflow is replayed, as far as decoding goes. They run on the threads of fibers, so they must be short. At most 64 KiB
+ * may be added to a payload; the bound of 2 MiB is on the plain bytes.
+ *
+ * A payload that cannot be decoded fails the call or the workflow task that needs it, which is tried again. */
+typedef struct hf_codec {
+    const char *encoding; /* of what it makes, such as "binary/zstd"; what has another encoding is not decoded */
+    /* An empty `*ret_out` leaves the payload as it is. */
+    hf_status (*encode)(void *state, hf_payload in, hf_payload *ret_out);
+    hf_status (*decode)(void *state, hf_payload in, hf_payload *ret_out);
+    void *state;
+    bool with_failures; /* messages and stack traces of failures go through it, too; types do not */
+} hf_codec;
+
 HF_BEGIN_DECLS
 
 /* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE:
@@ -53,6 +70,9 @@ HF_API HF_MUST_USE hf_status hf_payload_meta(hf_payload in, const char *key, hf_
 
 /* Frees what is owned and clears it; a borrowed or empty one is only cleared. Accepts NULL. */
 HF_API void hf_payload_free(hf_payload *payload);
+
+/* A codec that compresses payloads of 1 KiB and more with zstd, unless they would grow. */
+HF_API const hf_codec *hf_codec_zstd(void);
 
 HF_END_DECLS
 

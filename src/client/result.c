@@ -4,6 +4,7 @@
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
 #include "history/reason.h"
+#include "service/codec.h"
 
 #include <stdio.h>
 
@@ -103,6 +104,7 @@ static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str 
         return hf_fail(&e->op, HF_ERR_NOMEM, "no memory for a close event");
     }
     HF_TRY(hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, history));
+    HF_TRY(hf_codec_decode(&e->op, execution->service->codec, &hf_pb_history_type, history, &e->arena, false));
     *token = response->next_page_token;
     const hf_pb_history_event *last =
         history->events.count > 0 ? &history->events.items[history->events.count - 1] : NULL;

@@ -349,6 +349,13 @@ static void free_activity(activity *act)
     worker->memory.release(worker->memory.state, act, sizeof *act);
 }
 
+/* Whether its input is still what the codec made: it could not be decoded, which fails this attempt only. */
+static bool is_encoded(const activity *act)
+{
+    const hf_codec *codec = act->worker->service->codec;
+    return codec != NULL && act->in.encoding != NULL && strcmp(act->in.encoding, codec->encoding) == 0;
+}
+
 static hf_status run_activity(void *arg)
 {
     activity *act = arg;
@@ -369,6 +376,10 @@ static hf_status run_activity(void *arg)
         failure =
             hf_failure_application(&act->arena, HF_STR("NotFound"), hf_arena_copy(&act->arena, hf_str_of(text)), false);
         status = HF_ERR_NOT_FOUND;
+    } else if (status == HF_OK && is_encoded(act)) {
+        failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(HF_ERR_INVALID)),
+                                         HF_STR("the codec of this worker cannot decode the activity's input"), false);
+        status = HF_ERR_INVALID;
     } else if (status == HF_OK) {
         status = work(act, &failure);
     }

@@ -230,6 +230,7 @@ LOOK(hf_error_text, hf_error_text())
 CALL(hf_raise, hf_raise(HF_ERR_FAILED, "raised"))
 CALL(hf_raise_typed, hf_raise_typed(HF_ERR_FAILED, "Raised", "raised"))
 LOOK(hf_error_find, hf_error_find("x"))
+LOOK(hf_codec_zstd, hf_codec_zstd())
 LOOK(hf_failure_kind_name, hf_failure_kind_name(HF_FAILURE_CHILD))
 LOOK(hf_cause_name, hf_cause_name(HF_CAUSE_NONE))
 
