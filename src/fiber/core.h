@@ -208,14 +208,15 @@ struct hf_fiber {
     uint8_t stack_class;
     union {
         struct {
-            uint8_t hook_depth; /* > 0 inside a hook, which must not wait: HF_HOOK_AWAY per hook of a scope, 1 for a result */
-            bool is_reading;    /* in a query, a validator or a condition of a workflow: it must change nothing */
+            uint8_t
+                hook_depth; /* > 0 inside a hook, which must not wait: HF_HOOK_AWAY per hook of a scope, 1 for a result */
+            bool is_reading; /* in a query, a validator or a condition of a workflow: it must change nothing */
         };
         uint16_t is_narrow; /* not 0: one of the two */
     };
-    bool is_evicted;    /* a member whose crew was evicted: every wait fails */
-    bool is_made;       /* its context exists: it is at rest in runner_main */
-    bool is_told;       /* its stack was reported as nearly full; used by the monitor only */
+    bool is_evicted;        /* a member whose crew was evicted: every wait fails */
+    bool is_made;           /* its context exists: it is at rest in runner_main */
+    bool is_told;           /* its stack was reported as nearly full; used by the monitor only */
     uint16_t evicted_calls; /* calls that were refused since the eviction; see strand.h */
     hf_status last_status;  /* status of the last failure, also when it has no box */
     const char *last_where;
