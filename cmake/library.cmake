@@ -1,10 +1,12 @@
 # The two libraries, made of the same objects. Only what is marked HF_API leaves the shared one.
 
-find_library(HF_LIB_sqlite3 sqlite3)
-mark_as_advanced(HF_LIB_sqlite3)
-if(NOT HF_LIB_sqlite3)
-    message(FATAL_ERROR "libsqlite3 was not found (Debian: libsqlite3-dev)")
-endif()
+foreach(needed sqlite3 yajl zstd)
+    find_library(HF_LIB_${needed} ${needed})
+    mark_as_advanced(HF_LIB_${needed})
+    if(NOT HF_LIB_${needed})
+        message(FATAL_ERROR "lib${needed} was not found (Debian: lib${needed}-dev)")
+    endif()
+endforeach()
 
 set(objects "")
 foreach(layer IN LISTS HF_LAYERS)
@@ -23,7 +25,7 @@ foreach(library holdfast holdfast_static)
     target_link_libraries(${library} PUBLIC Threads::Threads)
     # By their bare names: an installed Holdfast must not name the folders of the machine that built it. A program that links
     # everything statically needs m for SQLite's functions. build/needed knows what the shared library may need.
-    target_link_libraries(${library} PRIVATE sqlite3 m)
+    target_link_libraries(${library} PRIVATE sqlite3 yajl zstd m)
 endforeach()
 
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

@@ -13,6 +13,7 @@
 #include <holdfast/flow.h>
 #include <holdfast/handler.h>
 #include <holdfast/io.h>
+#include <holdfast/json.h>
 #include <holdfast/keyed.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>

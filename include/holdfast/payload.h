@@ -7,9 +7,9 @@
  * HF_ERR_MISUSE. You free a payload that a call gave you with hf_payload_free; in a workflow you need not, the
  * library frees it with the run.
  *
- * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not
- * read, check or escape JSON (bring your own parser; it may be used in workflows): hf_payload_printf inserts the text
- * of a %s as it is, so quotes and backslashes in it must be escaped before. A payload has at most 2 MiB: the call that
+ * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. hf_payload_printf
+ * inserts the text of a %s as it is, so quotes and backslashes in it must be escaped before; hf_payload_object of json.h
+ * does that, and json.h also reads JSON. A payload has at most 2 MiB: the call that
  * takes a longer one fails with HF_ERR_TOO_BIG, and so does a result. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
@@ -27,6 +27,23 @@ typedef struct hf_payload {
     void *owned;          /* the library's: what hf_payload_free frees; NULL = borrowed */
 } hf_payload;
 
+/* What a program does to its payloads before a service gets them: compresses or encrypts them. Inputs, results, signals,
+ * details and memos go through it, on their way out and in, in clients and workers alike; the store has only what it
+ * made. Search attributes and names do not. Both functions get the bytes of a whole payload, with its metadata, and give
+ * bytes that they own (hf_payload_copy). They must be pure: the same bytes out for the same bytes in, whenever a
+ * workflow is replayed, as far as decoding goes. They run on the threads of fibers, so they must be short. At most 64 KiB
+ * may be added to a payload; the bound of 2 MiB is on the plain bytes.
+ *
+ * A payload that cannot be decoded fails the call or the workflow task that needs it, which is tried again. */
+typedef struct hf_codec {
+    const char *encoding; /* of what it makes, such as "binary/zstd"; what has another encoding is not decoded */
+    /* An empty `*ret_out` leaves the payload as it is. */
+    hf_status (*encode)(void *state, hf_payload in, hf_payload *ret_out);
+    hf_status (*decode)(void *state, hf_payload in, hf_payload *ret_out);
+    void *state;
+    bool with_failures; /* messages and stack traces of failures go through it, too; types do not */
+} hf_codec;
+
 HF_BEGIN_DECLS
 
 /* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE:
@@ -36,8 +53,26 @@ HF_API HF_MUST_USE hf_status hf_payload_copy(hf_payload from, hf_payload *ret_pa
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */
 HF_API HF_MUST_USE hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...) HF_PRINTF(2, 3);
+
+/* Programs in other languages may send several arguments at once, and metadata beside the encoding. Such a list is one
+ * hf_payload, whose data is the first of them; it is passed on as it came, with all of its payloads and metadata, as long
+ * as `data`, `len` and `encoding` are not changed: as the input of an activity, as a result, by hf_payload_copy.
+ *
+ * How many payloads came: 0 for none, mostly 1. */
+HF_API size_t hf_payload_count(hf_payload in);
+/* One of them, from 0 on, as a copy that the caller owns. Fails: HF_ERR_NOT_FOUND, HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_payload_nth(hf_payload in, size_t idx, hf_payload *ret_payload);
+/* Several payloads as one, which the caller owns; at most 1,000. Fails: HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_payload_list(const hf_payload *items, size_t count, hf_payload *ret_payload);
+/* The metadata of the first payload under this key, as bytes that the caller owns. Fails: HF_ERR_NOT_FOUND,
+ * HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_payload_meta(hf_payload in, const char *key, hf_payload *ret_value);
+
 /* Frees what is owned and clears it; a borrowed or empty one is only cleared. Accepts NULL. */
 HF_API void hf_payload_free(hf_payload *payload);
+
+/* A codec that compresses payloads of 1 KiB and more with zstd, unless they would grow. */
+HF_API const hf_codec *hf_codec_zstd(void);
 
 HF_END_DECLS
 

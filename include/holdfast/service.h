@@ -46,6 +46,7 @@ typedef struct hf_open_options {
      * thread none: the service uses the operating system, and warnings and errors go to stderr. The service may outlive
      * the runtime and still calls its log function, so keep `log_state` valid until hf_close. */
     hf_runtime *runtime;
+    const hf_codec *codec; /* for all payloads; kept until hf_close; NULL = none */
 } hf_open_options;
 
 /* What to do when the id belongs to a workflow that has ended. */

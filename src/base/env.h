@@ -201,5 +201,8 @@ hf_allocator hf_env_memory(hf_env *env);
 
 /* The operating system. One object without state of its own; never freed. */
 hf_env *hf_env_posix(void);
+/* Calls `end` with `arg` when the calling thread of the operating system ends, unless the process ends first. One pair
+ * per thread, the last one; after the call it may be set again. */
+void hf_env_at_thread_end(void (*end)(void *arg), void *arg);
 
 #endif

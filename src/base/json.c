@@ -150,6 +150,13 @@ void hf_json_bool(hf_json *json, bool value)
     put_word(json, value ? "true" : "false");
 }
 
+void hf_json_raw(hf_json *json, const char *text, size_t len)
+{
+    begin_value(json);
+    hf_buf_put(json->buf, text, len);
+    json->comma = true;
+}
+
 void hf_json_null(hf_json *json)
 {
     put_word(json, "null");

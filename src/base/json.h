@@ -35,6 +35,7 @@ void hf_json_int(hf_json *json, int64_t value);
 void hf_json_uint(hf_json *json, uint64_t value);
 void hf_json_bool(hf_json *json, bool value);
 void hf_json_null(hf_json *json);
+void hf_json_raw(hf_json *json, const char *text, size_t len); /* JSON already: written as it is */
 
 /* A key and its value in one go. */
 void hf_json_key_string(hf_json *json, const char *key, const char *text);

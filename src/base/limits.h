@@ -6,10 +6,13 @@
 #define HF_POOL_THREADS_MAX 1024         /* threads of one pool: each costs a kernel stack */
 #define HF_POOL_ZOMBIES_MAX 128          /* threads of one pool beyond its limit, one for each of its zombies */
 #define HF_ZOMBIES_LISTED_MAX 256        /* zombies of pools in one dump: more than a person reads */
-#define HF_MESSAGE_LEN_MAX 480           /* bytes of a failure's message: a line on a screen, with room for names */
-#define HF_CHAIN_LEN_MAX 2048            /* bytes of the message with its causes: room for a few whole ones */
-#define HF_TYPE_LEN_MAX 48               /* bytes of a failure's type word */
-#define HF_CAUSE_DEPTH_MAX 8             /* links of a cause chain: more is noise */
+#define HF_MESSAGE_LEN_MAX 480           /* bytes of a sentence of the library: a line on a screen, with names */
+#define HF_TYPE_LEN_MAX 48               /* bytes of a type word of the library */
+#define HF_FAILURE_MESSAGE_LEN_MAX 4096  /* bytes of a failure's message: a page; programs write them, too */
+#define HF_FAILURE_TYPE_LEN_MAX 1000     /* bytes of a failure's type: as long as an id may be */
+#define HF_FAILURE_STACK_LEN_MAX 16384   /* bytes of a failure's stack trace that a program is told */
+#define HF_CHAIN_LEN_MAX 8192            /* bytes of the message with its causes: room for two whole ones */
+#define HF_CAUSE_DEPTH_MAX 21            /* links of a cause chain: a failure and 20 causes, as Temporal keeps */
 #define HF_LOCALS_MAX 64                 /* fiber-local bindings of one fiber */
 #define HF_STEAL_COUNT_MAX 64            /* jobs taken by one steal */
 #define HF_EVENTS_PER_POLL 64            /* descriptors handled per look at the poller */

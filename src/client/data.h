@@ -43,14 +43,22 @@ hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_payload_bag *keep
 /* The same, borrowed from the decoded message; the name of the encoding is copied into the arena. */
 hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads);
 
-/* The chain of failures as messages; `failure` NULL: a failure that has only the status. NULL when out of memory. */
+/* The chain of failures as messages, in the arena; `failure` NULL: a failure that has only the status. A link that came
+ * as a message is that message again. NULL when out of memory. */
 hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_status status);
-/* Makes this the last failure of the running fiber or thread: `type` and `message`, because of `cause` (may be NULL).
- * Returns status. */
-hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause);
-/* The same for a failure of a workflow: with the failure's type and message. If the failure has a status of the
- * program's own, hf_error() has that status instead of the one that is returned. */
+/* Makes this chain the last failure of the running fiber or thread; its first link gets this type. Returns status. */
+hf_status hf_failure_raise(hf_status status, const char *type, const hf_pb_failure *failure);
+/* The same for a failure of a workflow: with the failure's own type. If the failure has a status of the program's own,
+ * hf_error() has that status instead of the one that is returned. `failure` may be NULL. */
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
+/* Whether hf_error() has all of this chain: else there was no memory for a part of it. */
+bool hf_failure_is_whole(const hf_pb_failure *failure);
+/* The details of one link; NULL = it has none. */
+const hf_pb_payloads *hf_failure_details_of(const hf_pb_failure *failure);
+/* As workflows were told, and told others, before HF_WF_RULE_FAILURES: types of 47 bytes, messages of 479, 7 causes, and
+ * every link an application failure. Only fibers. */
+hf_pb_failure *hf_failure_encode_flat(hf_arena *arena, const hf_failure *failure, hf_status status);
+hf_status hf_failure_raise_flat(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause);
 
 /* The type of a failure: the word that its program gave, or what kind of failure it is. */
 hf_str hf_failure_type_word(const hf_pb_failure *failure);

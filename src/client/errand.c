@@ -42,7 +42,7 @@ hf_status hf_errand_raise(hf_errand *e, const hf_pb_failure *failure, const char
     hf_assert(type != NULL);
     hf_op_init(&e->op);
     return failure != NULL ? hf_failure_raise_of(HF_ERR_FAILED, failure)
-                           : hf_failure_raise(HF_ERR_FAILED, type, message, NULL);
+                           : hf_failure_raise(HF_ERR_FAILED, type, &(hf_pb_failure){.message = message});
 }
 
 hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, const void *request)

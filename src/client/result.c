@@ -4,26 +4,40 @@
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
 #include "history/reason.h"
+#include "service/codec.h"
 
 #include <stdio.h>
 
 enum { POLL_SECONDS = 20 };
 
-static hf_status closed_as(const char *type, const char *what, hf_str reason)
+/* `failure` has the kind. */
+static hf_status closed_as(const char *type, const char *what, hf_str reason, hf_pb_failure *failure)
 {
     char text[HF_MESSAGE_LEN_MAX];
     hf_assert(type != NULL && what != NULL);
     (void)snprintf(text, sizeof text, "%s%s%.*s", what, reason.len > 0 ? ": " : "", HF_STR_ARGS(reason));
-    return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
+    failure->message = hf_str_of(text);
+    return hf_failure_raise(HF_ERR_FAILED, type, failure);
 }
 
 /* A run that exceeded its run_timeout may be followed by another run; the execution_timeout, of all runs, is final. */
 static hf_status timed_out(const hf_pb_workflow_execution_timed_out_event_attributes *attrs)
 {
     bool is_last = attrs->retry_state == HF_RETRY_STATE_TIMEOUT;
-    return closed_as("WorkflowTimedOut", "the workflow timed out",
-                     is_last ? HF_STR("it took longer than its execution_timeout")
-                             : HF_STR("its run took longer than its run_timeout"));
+    hf_pb_timeout_failure_info info = {.timeout_type = HF_TIMEOUT_TYPE_START_TO_CLOSE};
+    return closed_as(
+        "WorkflowTimedOut", "the workflow timed out",
+        is_last ? HF_STR("it took longer than its execution_timeout")
+                : HF_STR("its run took longer than its run_timeout"),
+        &(hf_pb_failure){.failure_info_case = HF_PB_FAILURE_TIMEOUT_FAILURE_INFO, .timeout_failure_info = &info});
+}
+
+static hf_status terminated(const hf_pb_workflow_execution_terminated_event_attributes *attrs)
+{
+    hf_pb_terminated_failure_info info = {.identity = attrs->identity};
+    return closed_as(
+        "WorkflowTerminated", "the workflow was terminated", hf_terminated_why(attrs),
+        &(hf_pb_failure){.failure_info_case = HF_PB_FAILURE_TERMINATED_FAILURE_INFO, .terminated_failure_info = &info});
 }
 
 /* Converts the close event into the result. `*ret_next` is the run that continues in its place; empty = none. */
@@ -47,8 +61,7 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
         *ret_next = event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
         return HF_OK;
     case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
-        return closed_as("WorkflowTerminated", "the workflow was terminated",
-                         hf_terminated_why(event->workflow_execution_terminated_event_attributes));
+        return terminated(event->workflow_execution_terminated_event_attributes);
     default:
         return hf_raise(HF_ERR_INVALID, "the service answered with an event that does not close a run");
     }
@@ -91,6 +104,7 @@ static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str 
         return hf_fail(&e->op, HF_ERR_NOMEM, "no memory for a close event");
     }
     HF_TRY(hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, history));
+    HF_TRY(hf_codec_decode(&e->op, execution->service->codec, &hf_pb_history_type, history, &e->arena, false));
     *token = response->next_page_token;
     const hf_pb_history_event *last =
         history->events.count > 0 ? &history->events.items[history->events.count - 1] : NULL;
@@ -166,7 +180,10 @@ static hf_status canceled_as(hf_errand *e, const hf_execution *execution, hf_str
         is_it = read_page(e, execution, run_id, &token, end_of_run, reason);
     } while (token.len > 0);
     hf_op_init(&e->op);
-    return closed_as("WorkflowCanceled", "the workflow was canceled", hf_str_of(is_it ? reason : ""));
+    hf_pb_canceled_failure_info info = {.details = NULL};
+    return closed_as(
+        "WorkflowCanceled", "the workflow was canceled", hf_str_of(is_it ? reason : ""),
+        &(hf_pb_failure){.failure_info_case = HF_PB_FAILURE_CANCELED_FAILURE_INFO, .canceled_failure_info = &info});
 }
 
 /* True: the outcome is in `*ret_status`, and its failure was raised. False: the errand failed. */

@@ -504,6 +504,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     engine->core_options.store_memory = hf_env_memory(env);
     engine->core_options.mem_max = engine->options.mem_max;
     engine->core_options.journal_len_max = engine->options.journal_len_max;
+    engine->core_options.limits.payload_len = engine->options.payload_len_max;
     engine->core_options.log = engine->options.log;
     engine->core_options.log_state = engine->options.log_state;
     hf_list_init(&engine->calls_in);

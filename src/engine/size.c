@@ -10,31 +10,6 @@
 
 #define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
 
-/* Bytes of a payload beside its data: metadata and encoding overhead. */
-static size_t metadata_len(const hf_pb_payload *payload)
-{
-    size_t len = HF_ELEMENT_LEN_MIN + payload->unknown.len;
-    for (size_t i = 0; i < payload->external_payloads.count; i++) {
-        len += HF_ELEMENT_LEN_MIN + payload->external_payloads.items[i].unknown.len;
-    }
-    for (size_t i = 0; i < payload->metadata.count; i++) {
-        const hf_pb_payload_metadata_entry *entry = &payload->metadata.items[i];
-        len += entry->key.len + entry->value.len + entry->unknown.len;
-    }
-    return len;
-}
-
-size_t hf_payloads_len(const hf_pb_payloads *payloads)
-{
-    size_t len = 0;
-    size_t metadata = payloads != NULL ? payloads->unknown.len : 0;
-    for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
-        len += payloads->payloads.items[i].data.len;
-        metadata += metadata_len(&payloads->payloads.items[i]);
-    }
-    return metadata > HF_METADATA_FREE_LEN ? len + metadata - HF_METADATA_FREE_LEN : len;
-}
-
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg)
 {
     if (msg == NULL) {

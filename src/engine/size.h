@@ -3,9 +3,9 @@
 #define HF_ENGINE_SIZE_H
 
 #include "engine/core.h"
+#include "history/payload.h"
 #include "proto/pb.h"
 
-size_t hf_payloads_len(const hf_pb_payloads *payloads);
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg); /* on the wire; uses core->row */
 bool hf_fits(hf_core *core, size_t len);                                       /* within the limit */
 bool hf_failure_is_deep(const hf_pb_failure *failure);                         /* more causes than a record may hold */

@@ -236,10 +236,10 @@ struct hf_fiber {
     hf_node members;       /* in crew->members */
 };
 
-/* A plain or pool thread as a waiter. Its failure is stored flat, so that nothing has to be freed when it ends. */
+/* A plain or pool thread as a waiter. When it ends, hf_self_drop_chain frees what its failure has. */
 typedef struct hf_thread_fiber {
     hf_fiber fiber;
-    hf_failure_box box; /* its last failure; not reference-counted; has a cause only while the thread runs a branch */
+    hf_failure_box box; /* its last failure; not reference-counted; causes and body are in memory of the process */
     hf_runtime *home;   /* of a pool thread: runtime of the pool; NULL for foreign threads */
     hf_sched *near;     /* home for the scopes that it opens; NULL = any */
 } hf_thread_fiber;

@@ -5,8 +5,18 @@
 
 #include <string.h>
 
-/* Stands for a plain thread. In thread-local storage, so that it need not be freed. */
+/* Stands for a plain thread. In thread-local storage, so that it need not be freed; only what its last failure has is
+ * freed when the thread ends. */
 static _Thread_local hf_thread_fiber plain __attribute__((tls_model("initial-exec")));
+
+static void end_plain(void *arg)
+{
+    hf_thread_fiber *ending = arg;
+    hf_self_drop_chain(&ending->fiber);
+    if (hf_self_get() == &ending->fiber.self) {
+        hf_self_set(NULL); /* a later destructor of the thread that calls the library begins anew */
+    }
+}
 
 hf_fiber *hf_thread_adopt(void)
 {
@@ -14,6 +24,7 @@ hf_fiber *hf_thread_adopt(void)
     memset(&plain, 0, sizeof plain);
     self->kind = HF_FIBER_THREAD;
     hf_self_set(&self->self);
+    hf_env_at_thread_end(end_plain, &plain);
     return self;
 }
 

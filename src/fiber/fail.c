@@ -15,32 +15,179 @@ static hf_failure_box no_memory = {
     .failure = {.status = HF_ERR_NOMEM,
                 .type = "HF_ERR_NOMEM",
                 .message = "out of memory, also for the details of this failure",
-                .where = "allocator"},
+                .where = "allocator",
+                .stack = ""},
     .as = HF_ERR_NOMEM,
 };
 
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static void *take_memory(hf_runtime *rt, size_t len)
+{
+    if (rt != NULL) {
+        return hf_rt_alloc(rt, len);
+    }
+    hf_env *env = hf_env_posix();
+    void *ptr = env->ops->allocate(env, len, 16);
+    if (ptr != NULL) {
+        memset(ptr, 0, len);
+    }
+    return ptr;
+}
+
+static void give_memory(hf_runtime *rt, void *ptr, size_t len)
+{
+    if (rt != NULL) {
+        hf_rt_free(rt, ptr, len);
+    } else {
+        hf_env *env = hf_env_posix();
+        env->ops->release(env, ptr, len);
+    }
+}
+
+/* ---- Bodies ------------------------------------------------------------------------------------------------------ */
+
+/* The length of a text that may be cut: up to its first NUL, and no part of a character is left over. */
+static size_t kept_len(hf_str text, size_t max)
+{
+    size_t len = text.len > 0 ? strnlen(text.data, text.len) : 0;
+    if (len <= max) {
+        return len;
+    }
+    for (len = max; len > 0 && len > max - 4 && ((unsigned char)text.data[len] & 0xC0) == 0x80; len--) {
+    }
+    return len;
+}
+
+static const char *put_text(char **at, const char *text, size_t len)
+{
+    char *start = *at;
+    if (len > 0) {
+        memcpy(start, text, len);
+    }
+    start[len] = '\0';
+    *at = start + len + 1;
+    return start;
+}
+
+hf_failure_body *hf_body_new(hf_str type, hf_str message, hf_str stack, hf_str wire)
+{
+    size_t type_len = kept_len(type, HF_FAILURE_TYPE_LEN_MAX);
+    size_t message_len = kept_len(message, HF_FAILURE_MESSAGE_LEN_MAX);
+    size_t stack_len = kept_len(stack, HF_FAILURE_STACK_LEN_MAX);
+    size_t len = sizeof(hf_failure_body) + type_len + message_len + stack_len + 4;
+    if (__builtin_add_overflow(len, wire.len, &len)) {
+        return NULL;
+    }
+    hf_failure_body *body = take_memory(NULL, len);
+    if (body == NULL) {
+        return NULL;
+    }
+    char *at = body->room;
+    atomic_store_explicit(&body->refs, 1, memory_order_relaxed);
+    body->len = len;
+    body->kind = HF_FAILURE_APPLICATION;
+    body->type = put_text(&at, type.data, type_len);
+    body->message = put_text(&at, message.data, message_len);
+    body->stack = put_text(&at, stack.data, stack_len);
+    body->wire = hf_str_of_len(put_text(&at, wire.data, wire.len), wire.len);
+    body->details = hf_payload_none();
+    hf_assert(at == (char *)body + len - sizeof *body + offsetof(hf_failure_body, room));
+    return body;
+}
+
+hf_failure_body *hf_body_ref(hf_failure_body *body)
+{
+    if (body != NULL) {
+        unsigned before = atomic_fetch_add_explicit(&body->refs, 1, memory_order_relaxed);
+        hf_assert(before > 0);
+    }
+    return body;
+}
+
+void hf_body_unref(hf_failure_body *body)
+{
+    if (body == NULL) {
+        return;
+    }
+    unsigned before = atomic_fetch_sub_explicit(&body->refs, 1, memory_order_acq_rel);
+    hf_assert(before > 0);
+    if (before == 1) {
+        if (body->drop != NULL) {
+            body->drop(body);
+        }
+        give_memory(NULL, body, body->len);
+    }
+}
+
+/* ---- Boxes ------------------------------------------------------------------------------------------------------- */
+
 static void copy_text(char *to, size_t capacity, const char *text)
 {
-    size_t len = strnlen(text, capacity - 1);
+    size_t len = kept_len(hf_str_of(text), capacity - 1);
     memcpy(to, text, len);
     to[len] = '\0';
 }
 
+/* The texts of the box's own arrays. */
+static void point_inside(hf_failure_box *box)
+{
+    box->failure.type = box->type;
+    box->failure.message = box->message;
+    box->failure.stack = "";
+    box->failure.details = hf_payload_none();
+    box->failure.own = NULL;
+}
+
+/* Takes the body. The box has none. */
+static void put_body(hf_failure_box *box, hf_failure_body *body)
+{
+    hf_assert(box->body == NULL && body != NULL);
+    box->body = body;
+    box->failure.type = body->type;
+    box->failure.message = body->message;
+    box->failure.stack = body->stack;
+    box->failure.details = body->details;
+    box->failure.kind = body->kind;
+    box->failure.own = body;
+}
+
+/* Texts that are too long for the box go into a body; without memory they are cut. */
 static void fill(hf_failure_box *box, hf_status status, const char *type, const char *where, const char *message)
 {
-    hf_assert(status != HF_OK);
-    if (type != NULL) {
-        copy_text(box->type, sizeof box->type, type);
-    } else {
-        hf_status_word(status, box->type, sizeof box->type);
+    hf_assert(status != HF_OK && box->body == NULL);
+    char word[HF_TYPE_LEN_MAX];
+    if (type == NULL) {
+        hf_status_word(status, word, sizeof word);
+        type = word;
     }
+    copy_text(box->type, sizeof box->type, type);
     copy_text(box->where, sizeof box->where, where != NULL ? where : "");
     copy_text(box->message, sizeof box->message, message);
     box->as = status;
     box->failure.status = status;
-    box->failure.type = box->type;
-    box->failure.message = box->message;
+    box->failure.kind = HF_FAILURE_APPLICATION;
     box->failure.where = box->where;
+    point_inside(box);
+    if (HF_UNLIKELY(strlen(type) >= sizeof box->type || strlen(message) >= sizeof box->message)) {
+        hf_failure_body *body = hf_body_new(hf_str_of(type), hf_str_of(message), (hf_str){NULL, 0}, (hf_str){NULL, 0});
+        if (body != NULL) {
+            put_body(box, body);
+        }
+    }
+}
+
+/* The same for a copy of another box, without its causes. */
+static void fill_like(hf_failure_box *box, const hf_failure_box *from)
+{
+    const hf_failure *failure = &from->failure;
+    if (from->body != NULL) {
+        fill(box, failure->status, "", failure->where, "");
+        put_body(box, hf_body_ref(from->body));
+    } else {
+        fill(box, failure->status, failure->type, failure->where, failure->message);
+    }
+    box->as = from->as;
 }
 
 static int depth_of(const hf_failure_box *box)
@@ -52,41 +199,88 @@ static int depth_of(const hf_failure_box *box)
     return depth;
 }
 
-/* The runtime whose memory holds the text of the box: the box's own, or, for a thread's box, that of its cause. NULL:
- * none. */
-static hf_runtime *text_memory(const hf_failure_box *box)
-{
-    return box->rt != NULL || box->cause == NULL ? box->rt : box->cause->rt;
-}
-
+/* The text of a chain is in the same memory as its first box. */
 static void drop_text(hf_failure_box *box)
 {
     char *text = atomic_load_explicit(&box->text, memory_order_relaxed);
     if (HF_UNLIKELY(text != NULL)) {
-        hf_assert(text_memory(box) != NULL);
         atomic_store_explicit(&box->text, NULL, memory_order_relaxed);
-        hf_rt_free(text_memory(box), text, HF_CHAIN_LEN_MAX);
+        give_memory(box->rt, text, HF_CHAIN_LEN_MAX);
     }
+}
+
+static hf_failure_box *new_box(hf_runtime *rt)
+{
+    hf_failure_box *box = take_memory(rt, sizeof *box);
+    if (box != NULL) {
+        box->rt = rt;
+        atomic_store_explicit(&box->refs, 1, memory_order_relaxed);
+    }
+    return box;
+}
+
+static void link_cause(hf_failure_box *box, hf_failure_box *cause)
+{
+    box->cause = cause;
+    box->failure.cause = cause != NULL ? &cause->failure : NULL;
+}
+
+/* A copy of the first `max` links of a chain. Without memory it is shorter; NULL = there was none at all. */
+static hf_failure_box *copy_chain(hf_runtime *rt, const hf_failure_box *from, int max)
+{
+    hf_failure_box *first = NULL;
+    hf_failure_box *last = NULL;
+    for (; from != NULL && max > 0; from = from->cause, max--) {
+        hf_failure_box *box = new_box(rt);
+        if (box == NULL) {
+            break;
+        }
+        fill_like(box, from);
+        if (last != NULL) {
+            link_cause(last, box);
+        }
+        first = first != NULL ? first : box;
+        last = box;
+    }
+    return first;
+}
+
+/* Takes a chain and returns it with room for one more link in front of it. */
+static hf_failure_box *shorten(hf_runtime *rt, hf_failure_box *cause)
+{
+    if (HF_LIKELY(depth_of(cause) < HF_CAUSE_DEPTH_MAX)) {
+        return cause;
+    }
+    hf_failure_box *shorter = copy_chain(rt, cause, HF_CAUSE_DEPTH_MAX - 1);
+    hf_box_unref(cause);
+    return shorter;
 }
 
 hf_failure_box *hf_box_new(hf_runtime *rt, hf_status status, const char *type, const char *where, const char *message,
                            hf_failure_box *cause)
 {
     hf_assert(status != HF_OK);
-    hf_failure_box *box = hf_rt_alloc(rt, sizeof *box);
+    hf_failure_box *box = new_box(rt);
     if (box == NULL) {
         hf_box_unref(cause);
         return &no_memory;
     }
     fill(box, status, type, where, message);
-    box->rt = rt;
-    if (depth_of(cause) >= HF_CAUSE_DEPTH_MAX) {
+    link_cause(box, shorten(rt, cause));
+    return box;
+}
+
+hf_failure_box *hf_box_of_body(hf_runtime *rt, hf_status status, hf_failure_body *body, hf_failure_box *cause)
+{
+    hf_failure_box *box = body != NULL ? new_box(rt) : NULL;
+    if (box == NULL) {
+        hf_body_unref(body);
         hf_box_unref(cause);
-        cause = NULL;
+        return &no_memory;
     }
-    box->cause = cause;
-    box->failure.cause = cause != NULL ? &cause->failure : NULL;
-    atomic_store_explicit(&box->refs, 1, memory_order_relaxed);
+    fill(box, status, "", "", "");
+    put_body(box, body);
+    link_cause(box, shorten(rt, cause));
     return box;
 }
 
@@ -109,7 +303,8 @@ void hf_box_unref(hf_failure_box *box)
         }
         hf_failure_box *cause = box->cause;
         drop_text(box);
-        hf_rt_free(box->rt, box, sizeof *box);
+        hf_body_unref(box->body);
+        give_memory(box->rt, box, sizeof *box);
         box = cause;
     }
 }
@@ -120,8 +315,10 @@ static void flatten(const hf_failure *failure, char *text, size_t capacity)
     size_t used = 0;
     text[0] = '\0';
     for (const hf_failure *at = failure; at != NULL && used + 1 < capacity; at = at->cause) {
-        int len = snprintf(text + used, capacity - used, "%s%s", at == failure ? "" : "; because ", at->message);
-        used += len < 0 ? 0 : (size_t)len;
+        if (at->message[0] != '\0') {
+            int len = snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : "; because ", at->message);
+            used += len < 0 ? 0 : (size_t)len;
+        }
     }
 }
 
@@ -146,15 +343,49 @@ void hf_hook_restore(hf_fiber *self)
     kept->is_kept = false;
 }
 
-void hf_self_drop_cause(hf_fiber *self)
+/* What the box of a thread had. It is freed when the box has been filled again, because the new failure may quote the
+ * old one. */
+typedef struct hf_old_parts {
+    hf_failure_body *body;
+    hf_failure_box *cause;
+} hf_old_parts;
+
+static hf_old_parts take_parts(hf_failure_box *own)
+{
+    hf_old_parts old = {own->body, own->cause};
+    drop_text(own);
+    link_cause(own, NULL);
+    own->body = NULL;
+    return old;
+}
+
+static void free_parts(hf_old_parts old)
+{
+    hf_body_unref(old.body);
+    hf_box_unref(old.cause);
+}
+
+void hf_self_drop_chain(hf_fiber *self)
 {
     hf_assert(self->kind == HF_FIBER_THREAD);
     hf_failure_box *own = &HF_CONTAINER(self, hf_thread_fiber, fiber)->box;
-    hf_failure_box *cause = own->cause;
-    drop_text(own);
-    own->cause = NULL;
-    own->failure.cause = NULL;
-    hf_box_unref(cause);
+    if (own->body != NULL) {
+        copy_text(own->type, sizeof own->type, own->body->type);
+        copy_text(own->message, sizeof own->message, own->body->message);
+        point_inside(own);
+    }
+    free_parts(take_parts(own));
+}
+
+/* The thread gets a copy of the box and of its causes. */
+static void fail_thread(hf_thread_fiber *thread, const hf_failure_box *box)
+{
+    hf_failure_box *own = &thread->box;
+    hf_old_parts old = take_parts(own);
+    fill_like(own, box);
+    link_cause(own, copy_chain(NULL, box->cause, HF_CAUSE_DEPTH_MAX - 1));
+    thread->fiber.failure = own;
+    free_parts(old);
 }
 
 void hf_self_fail(hf_fiber *self, hf_failure_box *box)
@@ -164,24 +395,15 @@ void hf_self_fail(hf_fiber *self, hf_failure_box *box)
     self->last_status = box->as;
     self->last_where = NULL;
     if (self->kind == HF_FIBER_THREAD) {
-        hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
-        char text[HF_MESSAGE_LEN_MAX];
-        flatten(&box->failure, text, sizeof text);
-        hf_self_drop_cause(self);
-        fill(&thread->box, box->failure.status, box->failure.type, box->failure.where, text);
-        thread->box.as = box->as;
-        self->failure = &thread->box;
+        fail_thread(HF_CONTAINER(self, hf_thread_fiber, fiber), box);
         hf_box_unref(box);
         return;
     }
-    if (HF_UNLIKELY(box->rt != self->rt &&
-                    box != &no_memory)) { /* made by shared work in another runtime, which may be freed first */
-        char text[HF_MESSAGE_LEN_MAX];
-        flatten(&box->failure, text, sizeof text);
-        hf_failure_box *own =
-            hf_box_new(self->rt, box->failure.status, box->failure.type, box->failure.where, text, NULL);
+    if (HF_UNLIKELY(box->rt != NULL && box->rt != self->rt)) { /* made by shared work in another runtime, which may be
+                                                                  freed first */
+        hf_failure_box *own = copy_chain(self->rt, box, HF_CAUSE_DEPTH_MAX);
         hf_box_unref(box);
-        box = own;
+        box = own != NULL ? own : &no_memory;
     }
     hf_failure_box *old = self->failure;
     self->failure = box;
@@ -204,8 +426,9 @@ hf_status hf_refuse_at(hf_fiber *self, hf_status status, const char *where, cons
     va_end(args);
     if (self->kind == HF_FIBER_THREAD || self->rt == NULL) {
         hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
-        hf_self_drop_cause(self);
+        hf_old_parts old = take_parts(&thread->box);
         fill(&thread->box, status, NULL, where, message);
+        free_parts(old);
         self->failure = &thread->box;
         self->last_status = status;
         self->last_where = NULL;
@@ -254,9 +477,12 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
     bool is_noted = self->last_where != NULL;
     if (!is_noted && self->failure != NULL && self->failure->as == status) {
         if (self->kind == HF_FIBER_THREAD) {
-            const hf_failure *flat = &self->failure->failure;
-            hf_failure_box *box =
-                hf_box_new(rt, flat->status, flat->type, flat->where, flat->message, hf_box_ref(self->failure->cause));
+            hf_failure_box *box = new_box(rt);
+            if (box == NULL) {
+                return &no_memory;
+            }
+            fill_like(box, self->failure);
+            link_cause(box, hf_box_ref(self->failure->cause)); /* memory of the process: it may be shared */
             return return_as(box, status);
         }
         hf_failure_box *box = self->failure;
@@ -317,8 +543,7 @@ const char *hf_error_text(void)
     if (text != NULL) {
         return text;
     }
-    hf_runtime *rt = text_memory(box);
-    char *fresh = rt != NULL ? hf_rt_alloc(rt, HF_CHAIN_LEN_MAX) : NULL;
+    char *fresh = take_memory(box->rt, HF_CHAIN_LEN_MAX);
     if (fresh == NULL) {
         return failure->message;
     }
@@ -326,30 +551,65 @@ const char *hf_error_text(void)
     if (atomic_compare_exchange_strong_explicit(&box->text, &text, fresh, memory_order_acq_rel, memory_order_acquire)) {
         return fresh;
     }
-    hf_rt_free(rt, fresh, HF_CHAIN_LEN_MAX);
+    give_memory(box->rt, fresh, HF_CHAIN_LEN_MAX);
     return text;
 }
 
-/* A thread has one box. While the thread runs a branch, the box may have causes, in the memory of the branch's runtime;
- * they are released with the branch. */
+const hf_failure *hf_error_find(const char *type)
+{
+    const hf_failure *failure = type != NULL ? hf_error() : NULL;
+    while (failure != NULL && strcmp(failure->type, type) != 0) {
+        failure = failure->cause;
+    }
+    return failure;
+}
+
+const char *hf_failure_kind_name(hf_failure_kind kind)
+{
+    static const char *const WORDS[] = {
+#define ROW(name, word, text) word,
+        HF_FAILURE_KIND_MAP(ROW)
+#undef ROW
+    };
+    return (size_t)kind < HF_COUNT_OF(WORDS) ? WORDS[kind] : "?";
+}
+
+/* A thread has one box, and its causes are in memory of the process. */
 static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
                             const char *message, hf_failure_box *cause)
 {
-    if (depth_of(cause) >= HF_CAUSE_DEPTH_MAX) {
-        hf_box_unref(cause);
-        cause = NULL;
-    }
-    hf_failure_box *old = thread->box.cause;
-    drop_text(&thread->box);
-    fill(&thread->box, status, type, where, message);
-    thread->box.cause = cause;
-    thread->box.failure.cause = cause != NULL ? &cause->failure : NULL;
-    thread->fiber.failure = &thread->box;
+    cause = shorten(NULL, cause);
+    hf_failure_box *own = &thread->box;
+    hf_old_parts old = take_parts(own);
+    fill(own, status, type, where, message);
+    link_cause(own, cause);
+    free_parts(old);
+    thread->fiber.failure = own;
     thread->fiber.last_status = status;
     thread->fiber.last_where = NULL;
-    hf_box_unref(old);
 }
 
+static void raise_text(hf_status status, const char *type, bool with_cause, const char *message)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return;
+    }
+    const char *where = self->branch != NULL && self->branch->name != NULL ? self->branch->name : "";
+    bool is_thread = self->kind == HF_FIBER_THREAD;
+    hf_failure_box *cause = NULL;
+    if (with_cause && self->last_status != HF_OK && (!is_thread || self->branch != NULL)) {
+        cause = hf_self_take_failure(self, is_thread ? NULL : self->rt, self->last_status, where);
+    }
+    if (is_thread) {
+        raise_on_thread(HF_CONTAINER(self, hf_thread_fiber, fiber), status, type, where, message, cause);
+    } else {
+        hf_self_fail(self, hf_box_new(self->rt, status, type, where, message, cause));
+    }
+    hf_leave(self);
+}
+
+/* Few messages are longer than a line: only those take memory, and are cut without it. */
 static HF_PRINTF(4, 0) hf_status
     raise(hf_status status, const char *type, bool with_cause, const char *format, va_list args)
 {
@@ -357,23 +617,24 @@ static HF_PRINTF(4, 0) hf_status
         return HF_OK;
     }
     char message[HF_MESSAGE_LEN_MAX];
-    (void)vsnprintf(message, sizeof message, format, args);
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return status;
-    }
-    const char *where = self->branch != NULL && self->branch->name != NULL ? self->branch->name : "";
-    hf_failure_box *cause = NULL;
-    if (with_cause && self->last_status != HF_OK && (self->kind != HF_FIBER_THREAD || self->branch != NULL)) {
-        hf_runtime *rt = self->kind != HF_FIBER_THREAD ? self->rt : self->branch->scope->rt;
-        cause = hf_self_take_failure(self, rt, self->last_status, where);
-    }
-    if (self->kind == HF_FIBER_THREAD) {
-        raise_on_thread(HF_CONTAINER(self, hf_thread_fiber, fiber), status, type, where, message, cause);
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(message, sizeof message, format, args);
+    if (HF_LIKELY(len < (int)sizeof message)) {
+        raise_text(status, type, with_cause, message);
     } else {
-        hf_self_fail(self, hf_box_new(self->rt, status, type, where, message, cause));
+        size_t room = (size_t)len < HF_FAILURE_MESSAGE_LEN_MAX + 4 ? (size_t)len + 1 : HF_FAILURE_MESSAGE_LEN_MAX + 4;
+        char *whole = take_memory(NULL, room);
+        if (whole != NULL) {
+            (void)vsnprintf(whole, room, format, again);
+            raise_text(status, type, with_cause, whole);
+            give_memory(NULL, whole, room);
+        } else {
+            raise_text(status, type, with_cause, message);
+        }
     }
-    HF_LEAVE(self, status);
+    va_end(again);
+    return status;
 }
 
 hf_status hf_raise(hf_status status, const char *format, ...)

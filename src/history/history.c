@@ -1,7 +1,7 @@
 #include "history/history.h"
 
 #include "base/glyph.h"
-#include "wire/json_check.h"
+#include "wire/json_read.h"
 #include "wire/pb_json.h"
 
 #define EVENTS_FIELD 1 /* of temporal.api.history.v1.History */
@@ -23,7 +23,7 @@ static void put_json(hf_str text, hf_buf *out)
 {
     for (size_t at = 0; at < text.len;) {
         hf_glyph glyph = hf_glyph_of(hf_str_of_len(text.data + at, text.len - at));
-        hf_assert(glyph.is_utf8); /* hf_json_is_valid has seen it */
+        hf_assert(glyph.is_utf8); /* hf_json_check has seen it */
         if (glyph.is_printable) {
             hf_buf_put(out, text.data + at, glyph.len);
         } else if (glyph.code < 0x20) {
@@ -41,10 +41,13 @@ static void put_readable(const hf_pb_type *type, const void *msg, hf_buf *out)
     if (type != &hf_pb_payload_type || !hf_str_equal(hf_payload_encoding(payload), HF_ENCODING_JSON)) {
         return;
     }
-    if (hf_json_is_valid(
-            payload->data)) { /* the encoding is the program's claim: nobody has checked the bytes before */
+    hf_status status =
+        hf_json_check(NULL, payload->data, out->memory); /* nobody has checked the program's claim before */
+    if (status == HF_OK) {
         hf_buf_puts(out, ",\"json\":");
         put_json(payload->data, out);
+    } else if (status == HF_ERR_NOMEM) {
+        out->status = status;
     }
 }
 

@@ -5,15 +5,21 @@
 
 #include "base/limits.h"
 
-#define HF_FAILURE_DEPTH_MAX 20            /* causes of a failure: each is a message inside the one before */
-#define HF_TASK_TIMEOUT_DEFAULT_SECONDS 10 /* of a workflow task, if the start does not say */
-#define HF_KEEP_ALIVE_SECONDS 1800         /* of a workflow task, by asking for the next one without commands */
-#define HF_TASK_TIMEOUT_MAX_SECONDS 120    /* the most that a start may ask for */
-#define HF_ID_LEN_MAX 1000                 /* bytes of any id or name */
+#define HF_FAILURE_DEPTH_MAX HF_CAUSE_DEPTH_MAX /* links of a failure: each is a message inside the one before */
+#define HF_TASK_TIMEOUT_DEFAULT_SECONDS 10      /* of a workflow task, if the start does not say */
+#define HF_KEEP_ALIVE_SECONDS 1800              /* of a workflow task, by asking for the next one without commands */
+#define HF_TASK_TIMEOUT_MAX_SECONDS 120         /* the most that a start may ask for */
+#define HF_ID_LEN_MAX 1000                      /* bytes of any id or name */
 #define HF_QUEUE_LEN_MAX 963 /* bytes of a task queue's name: a worker polls one with 37 more for its cached runs */
 #define HF_PAYLOAD_LEN_MAX (2u << 20) /* bytes of one payload, of a blob in a request */
 #define HF_PAYLOAD_COPY_LEN_MAX \
     (1u << 30)                    /* bytes of a payload that is copied: a greater length is a mistake of the caller */
+#define HF_CODEC_GROWTH_MAX 65536 /* bytes that a codec may add to a payload: keys, nonces, signatures */
+#define HF_CODEC_FROM_LEN 1024    /* bytes from which on hf_codec_zstd compresses: less does not pay */
+#define HF_CODED_LEN_MAX                        \
+    (HF_PAYLOAD_LEN_MAX + HF_CODEC_GROWTH_MAX + \
+     4096)                        /* bytes of one payload that a codec made, with the metadata of the plain one */
+#define HF_PAYLOAD_LIST_MAX 1000  /* payloads that a program puts into one list: arguments of one call */
 #define HF_METADATA_FREE_LEN 1024 /* bytes of metadata that do not count: the encodings and type names that SDKs add */
 #define HF_ELEMENT_LEN_MIN 2      /* bytes that an empty payload counts: its tag and length in a list */
 #define HF_HISTORY_LEN_MAX (50ll << 20)    /* bytes of a history: beyond them the run is terminated */

@@ -1,5 +1,7 @@
 #include "history/payload.h"
 
+#include "history/limits.h"
+
 hf_pb_payload hf_payload_make(hf_arena *arena, hf_str encoding, hf_str data)
 {
     hf_pb_payload payload = {0};
@@ -62,6 +64,31 @@ hf_str hf_payload_encoding(const hf_pb_payload *payload)
 const hf_pb_payload *hf_payloads_first(const hf_pb_payloads *payloads)
 {
     return payloads != NULL && payloads->payloads.count > 0 ? &payloads->payloads.items[0] : NULL;
+}
+
+/* Bytes of a payload beside its data: metadata and encoding overhead. */
+static size_t metadata_len(const hf_pb_payload *payload)
+{
+    size_t len = HF_ELEMENT_LEN_MIN + payload->unknown.len;
+    for (size_t i = 0; i < payload->external_payloads.count; i++) {
+        len += HF_ELEMENT_LEN_MIN + payload->external_payloads.items[i].unknown.len;
+    }
+    for (size_t i = 0; i < payload->metadata.count; i++) {
+        const hf_pb_payload_metadata_entry *entry = &payload->metadata.items[i];
+        len += entry->key.len + entry->value.len + entry->unknown.len;
+    }
+    return len;
+}
+
+size_t hf_payloads_len(const hf_pb_payloads *payloads)
+{
+    size_t len = 0;
+    size_t metadata = payloads != NULL ? payloads->unknown.len : 0;
+    for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
+        len += payloads->payloads.items[i].data.len;
+        metadata += metadata_len(&payloads->payloads.items[i]);
+    }
+    return metadata > HF_METADATA_FREE_LEN ? len + metadata - HF_METADATA_FREE_LEN : len;
 }
 
 /* ---- Failures -------------------------------------------------------------------------------------------------- */

@@ -26,6 +26,9 @@ hf_str hf_payload_encoding(const hf_pb_payload *payload);
 /* The only or first payload; NULL when there is none. */
 const hf_pb_payload *hf_payloads_first(const hf_pb_payloads *payloads);
 
+/* The bytes that a list counts against HF_PAYLOAD_LEN_MAX; NULL = 0. */
+size_t hf_payloads_len(const hf_pb_payloads *payloads);
+
 /* A failure of the user's code. `type` is what retry policies name. */
 hf_pb_failure *hf_failure_application(hf_arena *arena, hf_str type, hf_str message, bool non_retryable);
 /* A timeout of this kind (HF_TIMEOUT_TYPE_...), which only a server can see: it says so. */

@@ -66,6 +66,10 @@ void hf_timeline_put_failure(hf_timeline *w, const hf_pb_failure *failure)
             hf_buf_puts(w->out, ": ");
         }
         hf_timeline_put_cut(w, failure->message, HF_TIMELINE_MESSAGE_MAX);
+        if (failure->encoded_attributes != NULL) { /* its own message, made by a codec of the program */
+            hf_buf_putc(w->out, ' ');
+            put_payload(w, failure->encoded_attributes);
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
+#include "history/limits.h"
 #include "service/guard.h"
 #include "store/mem.h"
 
@@ -113,6 +114,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_addre
     hf_engine_options options = {
         .mem_max = shares.state,
         .journal_len_max = shares.journal,
+        .payload_len_max = opened->guard.service.codec != NULL ? HF_CODED_LEN_MAX : 0,
         .log = opened->log,
         .log_state = opened->log_state,
     };
@@ -124,7 +126,8 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_addre
 
 /* Argument and result of open_now, which may run on a pool thread. */
 typedef struct opening {
-    hf_runtime *runtime; /* may be NULL */
+    hf_runtime *runtime;   /* may be NULL */
+    const hf_codec *codec; /* may be NULL */
     hf_env *env;
     hf_service_address place;
     hf_opened *opened; /* the result; NULL = op says why there is none */
@@ -146,6 +149,7 @@ static hf_status open_now(void *arg)
         .log_state = has_log ? o->runtime->log_state : o->env,
     };
     hf_guard_init(&opened->guard, close_opened);
+    opened->guard.service.codec = o->codec;
     if (open_parts(&o->op, opened, &o->place) != HF_OK) {
         hf_op ignored; /* the failure of the opening is reported, not one of the closing */
         hf_op_init(&ignored);
@@ -166,6 +170,11 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
     opening o = {.runtime = options->runtime != NULL ? options->runtime : hf_runtime_current()};
     o.env = o.runtime != NULL ? o.runtime->env : hf_env_posix();
     hf_op_init(&o.op);
+    const hf_codec *codec = options->codec;
+    o.codec = codec;
+    if (codec != NULL && (codec->encoding == NULL || codec->encode == NULL || codec->decode == NULL)) {
+        return hf_raise(HF_ERR_MISUSE, "hf_open: a codec needs an encoding and both functions");
+    }
     if (hf_service_address_parse(&o.op, address, &o.place) == HF_OK) {
         HF_TRY(hf_block(open_now, &o));
     }

@@ -10,6 +10,8 @@
  * number, because the call may be done before the service gets the cancel. */
 #include "service/call.h"
 
+#include "service/codec.h"
+
 #include "fiber/sched/wait.h"
 #include "service/guard.h"
 
@@ -77,9 +79,23 @@ hf_status hf_call_report(hf_op *op, const hf_call *call, hf_status status, const
                       text);
 }
 
+/* A task whose payloads cannot be decoded is a matter of that task, not of the poll. */
+static bool is_poll(hf_method method)
+{
+    return method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE || method == HF_METHOD_POLL_ACTIVITY_TASK_QUEUE ||
+           method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED;
+}
+
 hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
 {
     const char *name = verb_of(call);
+    const hf_method_info *info = hf_method_info_of(call->method);
+    hf_op inner;
+    hf_op_init(&inner);
+    if (hf_codec_encode(&inner, service->codec, info->request_type, call->request, call->arena, &call->request) !=
+        HF_OK) {
+        return hf_call_report(op, call, inner.status, " was not asked: ", inner.message);
+    }
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         (void)hf_forked();
@@ -101,7 +117,9 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
     (void)hf_park(self, &ask.wait, HF_INSTANT_NEVER);
     hf_leave(self);
     if (call->status == HF_OK) {
-        return HF_OK;
+        hf_status decoded = hf_codec_decode(&inner, service->codec, info->response_type, call->response, call->arena,
+                                            is_poll(call->method));
+        return decoded == HF_OK ? HF_OK : hf_call_report(op, call, decoded, ": ", inner.message);
     }
     return hf_call_report(op, call, call->status, ": ",
                           call->message[0] != '\0' ? call->message : hf_status_text(call->status));

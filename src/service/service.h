@@ -35,6 +35,8 @@
 
 #include <stdatomic.h>
 
+#include <holdfast/payload.h>
+
 /* The calls of this version. The second word is the stem of the messages: hf_pb_<stem>_request and _response. */
 #define HF_METHOD_MAP(X)                                                                        \
     X(HF_METHOD_START_WORKFLOW_EXECUTION, start_workflow_execution)                             \
@@ -164,6 +166,7 @@ typedef struct hf_service_ops {
 /* Implementations embed this as their first member. */
 struct hf_service {
     const hf_service_ops *ops;
+    const hf_codec *codec; /* of the program, for the payloads of all calls; NULL = none */
     atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
     atomic_int executions; /* handles that are not freed: it cannot be closed before they are */
     atomic_int updates;    /* the same, handles of updates */

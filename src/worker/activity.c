@@ -38,6 +38,7 @@ static void free_verdict(activity *act, verdict *said)
 {
     if (said != NULL) {
         hf_payload_free(&said->details);
+        hf_body_unref(said->body);
         act->worker->memory.release(act->worker->memory.state, said, sizeof *said);
     }
 }
@@ -61,17 +62,17 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     if (said == NULL) {
         return hf_raise(HF_ERR_NOMEM, "no memory for a failure");
     }
-    hf_status status = hf_payload_copy(options->details, &details);
-    if (status != HF_OK) {
-        memory.release(memory.state, said, sizeof *said);
-        return status;
-    }
     const char *type = options->type != NULL ? options->type : hf_status_name(HF_ERR_FAILED);
+    hf_status status = hf_payload_copy(options->details, &details);
+    said->body = status == HF_OK ? hf_body_new(hf_str_of(type), hf_str_of(message), HF_STR(""), HF_STR("")) : NULL;
+    if (said->body == NULL) {
+        hf_payload_free(&details);
+        memory.release(memory.state, said, sizeof *said);
+        return status != HF_OK ? status : hf_raise(HF_ERR_NOMEM, "no memory for a failure");
+    }
     said->is_final = options->is_final;
     said->retry_after = options->retry_after;
     said->details = details;
-    (void)snprintf(said->type, sizeof said->type, "%s", type);
-    (void)snprintf(said->message, sizeof said->message, "%s", message);
     hf_spin_lock(&act->lock);
     verdict *old = act->verdict;
     act->verdict = said;
@@ -143,8 +144,8 @@ static void apply_verdict(activity *act, hf_pb_failure *failure)
         return;
     }
     hf_pb_application_failure_info *info = failure->application_failure_info;
-    failure->message = hf_arena_copy(&act->arena, hf_str_of(said->message));
-    info->type = hf_arena_copy(&act->arena, hf_str_of(said->type));
+    failure->message = hf_arena_copy(&act->arena, hf_str_of(said->body->message));
+    info->type = hf_arena_copy(&act->arena, hf_str_of(said->body->type));
     info->non_retryable = said->is_final;
     info->details = hf_payload_encode(&act->arena, said->details);
     if (said->retry_after.ns > 0) {
@@ -348,6 +349,13 @@ static void free_activity(activity *act)
     worker->memory.release(worker->memory.state, act, sizeof *act);
 }
 
+/* Whether its input is still what the codec made: it could not be decoded, which fails this attempt only. */
+static bool is_encoded(const activity *act)
+{
+    const hf_codec *codec = act->worker->service->codec;
+    return codec != NULL && act->in.encoding != NULL && strcmp(act->in.encoding, codec->encoding) == 0;
+}
+
 static hf_status run_activity(void *arg)
 {
     activity *act = arg;
@@ -368,6 +376,10 @@ static hf_status run_activity(void *arg)
         failure =
             hf_failure_application(&act->arena, HF_STR("NotFound"), hf_arena_copy(&act->arena, hf_str_of(text)), false);
         status = HF_ERR_NOT_FOUND;
+    } else if (status == HF_OK && is_encoded(act)) {
+        failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(HF_ERR_INVALID)),
+                                         HF_STR("the codec of this worker cannot decode the activity's input"), false);
+        status = HF_ERR_INVALID;
     } else if (status == HF_OK) {
         status = work(act, &failure);
     }

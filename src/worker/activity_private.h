@@ -9,9 +9,8 @@
 typedef struct hf_activity_own_failure {
     bool is_final;
     hf_span retry_after;
-    hf_payload details; /* owned */
-    char type[HF_TYPE_LEN_MAX];
-    char message[HF_MESSAGE_LEN_MAX];
+    hf_payload details;    /* owned */
+    hf_failure_body *body; /* owned: type and message */
 } hf_activity_own_failure;
 
 struct hf_activity_work {

@@ -3,6 +3,8 @@
  * event of the run. */
 #include "worker/wf.h"
 
+#include "service/codec.h"
+
 #include <inttypes.h>
 
 typedef struct pages {
@@ -50,6 +52,7 @@ static hf_status add_page(hf_op *op, pages *p, hf_str bytes)
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a page of history");
     }
     HF_TRY(hf_pb_decode(op, &hf_pb_history_type, bytes, p->arena, history));
+    HF_TRY(hf_codec_decode(op, p->wf->worker->service->codec, &hf_pb_history_type, history, p->arena, false));
     for (size_t i = 0; i < history->events.count && !p->has_gap; i++) {
         HF_TRY(push(op, p, &history->events.items[i]));
     }

@@ -306,6 +306,7 @@ static void keeper_main(void *arg)
         let_go(worker); /* the waiting caller then joins this thread */
         (void)hf_worker_release(worker);
     }
+    hf_self_drop_chain(&me.fiber);
     hf_self_set(NULL);
 }
 

@@ -174,7 +174,7 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
         .cause = why->status == HF_ERR_CONFLICT ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
                                                 : HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
     };
-    hf_failure failure = {why->status, hf_status_name(why->status), why->message, "", NULL};
+    hf_failure failure = {.status = why->status, .type = hf_status_name(why->status), .message = why->message};
     request.failure = hf_failure_encode(&arena, &failure, why->status);
     hf_op op;
     hf_op_init(&op);
@@ -304,7 +304,8 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         hf_wtask_free(worker, next);
         return answered;
     }
-    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS, HF_WF_RULE_TIMERS, HF_WF_RULE_SEED};
+    uint32_t rules[] = {HF_WF_RULE_SPANS,  HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,
+                        HF_WF_RULE_TIMERS, HF_WF_RULE_SEED,     HF_WF_RULE_FAILURES};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),

@@ -11,6 +11,8 @@
  * before they wait for anything. */
 #include "worker/wf.h"
 
+#include "service/codec.h"
+
 #include "history/limits.h"
 #include "history/payload.h"
 
@@ -39,6 +41,10 @@ static hf_pb_message *message_of(hf_wf *wf, const char *id, const char *end, hf_
     hf_pb_message *message = HF_ARENA_NEW(arena, hf_pb_message);
     hf_pb_any *any = HF_ARENA_NEW(arena, hf_pb_any);
     hf_buf bytes;
+    /* The codec does not see the bytes of a body with the answer. */
+    if (hf_codec_encode(NULL, wf->worker->service->codec, body_type, body, arena, &body) != HF_OK) {
+        return NULL;
+    }
     hf_buf_init(&bytes, wf->worker->memory, HF_HISTORY_LEN_MAX);
     hf_pb_encode(body_type, body, &bytes);
     if (message != NULL && any != NULL && bytes.status == HF_OK) {
@@ -278,6 +284,8 @@ static hf_status request_at(hf_op *op, hf_wf *wf, size_t k, hf_wf_update_request
             return hf_fail(op, HF_ERR_UNSUPPORTED, "a message of the workflow task is not the request of an update");
         }
         HF_TRY(hf_pb_decode(op, &hf_pb_request_type, message->body->value, &wf->recorder.arena, request));
+        HF_TRY(
+            hf_codec_decode(op, wf->worker->service->codec, &hf_pb_request_type, request, &wf->recorder.arena, false));
         *ret_request = (hf_wf_update_request){
             .message_id = message->id,
             .request = request,

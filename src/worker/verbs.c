@@ -223,7 +223,9 @@ static bool record_failure(hf_wf *wf, const hf_failure *failure, hf_status statu
         record_closing(wf, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
                        HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
     if (a != NULL) {
-        a->failure = hf_failure_encode(&wf->recorder.arena, failure, status);
+        hf_arena *arena = &wf->recorder.arena;
+        a->failure = hf_wf_plays_by(wf, HF_WF_RULE_FAILURES) ? hf_failure_encode(arena, failure, status)
+                                                             : hf_failure_encode_flat(arena, failure, status);
     }
     return wf->recorder.arena.status == HF_OK;
 }
@@ -236,8 +238,9 @@ static bool record_fail(hf_wf *wf, hf_status status)
 /* The service does not take the result. The code that made it has returned, so the run fails. */
 static bool record_refused(hf_wf *wf, const hf_op *why)
 {
-    return record_failure(wf, &(hf_failure){why->status, hf_status_name(why->status), why->message, "", NULL},
-                          why->status);
+    return record_failure(
+        wf, &(hf_failure){.status = why->status, .type = hf_status_name(why->status), .message = why->message},
+        why->status);
 }
 
 static bool record_continue(hf_wf *wf)

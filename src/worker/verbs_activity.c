@@ -241,11 +241,65 @@ static const hf_pb_payloads *details_of_end(const hf_pb_history_event *end)
     }
 }
 
-/* Translates the end of an activity into the status and outputs of hf_activity_run. */
-static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_event *end, hf_payload *ret_out,
-                            hf_payload *ret_details)
+/* Tells the code how an activity failed: that it did (ActivityFailureInfo), because of what it said. */
+static hf_status raise_failed(hf_wf *wf, hf_status status, const char *type, const char *name, const char *what,
+                              hf_pb_activity_failure_info *info, hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];
+    hf_pb_activity_type activity_type = {.name = hf_str_of(name)};
+    hf_pb_failure failure = {
+        .cause = cause, .failure_info_case = HF_PB_FAILURE_ACTIVITY_FAILURE_INFO, .activity_failure_info = info};
+    (void)snprintf(text, sizeof text, "activity '%s' %s", name, what);
+    if (!hf_wf_plays_by(wf, HF_WF_RULE_FAILURES)) {
+        return status == HF_ERR_CANCELED ? hf_raise(status, "%s", text)
+                                         : hf_failure_raise_flat(status, type, hf_str_of(text), cause);
+    }
+    failure.message = hf_str_of(text);
+    info->activity_type = &activity_type;
+    HF_IGNORE(hf_failure_raise(status, type, &failure));
+    wf->is_nomem |= !hf_failure_is_whole(&failure);
+    return status;
+}
+
+static hf_status failed(hf_wf *wf, const char *name, hf_str id, const hf_pb_activity_task_failed_event_attributes *end)
+{
+    hf_pb_activity_failure_info info = {.scheduled_event_id = end->scheduled_event_id,
+                                        .started_event_id = end->started_event_id,
+                                        .identity = end->identity,
+                                        .activity_id = id,
+                                        .retry_state = end->retry_state};
+    return raise_failed(wf, HF_ERR_FAILED, "ActivityFailed", name, "failed", &info, end->failure);
+}
+
+static hf_status timed_out(hf_wf *wf, const char *name, hf_str id,
+                           const hf_pb_activity_task_timed_out_event_attributes *end)
+{
+    hf_pb_activity_failure_info info = {.scheduled_event_id = end->scheduled_event_id,
+                                        .started_event_id = end->started_event_id,
+                                        .activity_id = id,
+                                        .retry_state = end->retry_state};
+    return raise_failed(wf, HF_ERR_TIMEOUT, "ActivityTimedOut", name, "timed out", &info, end->failure);
+}
+
+static hf_status canceled(hf_wf *wf, const char *name, hf_str id,
+                          const hf_pb_activity_task_canceled_event_attributes *end)
+{
+    hf_pb_activity_failure_info info = {.scheduled_event_id = end->scheduled_event_id,
+                                        .started_event_id = end->started_event_id,
+                                        .identity = end->identity,
+                                        .activity_id = id};
+    hf_pb_canceled_failure_info how = {.details = end->details};
+    hf_pb_failure cause = {.failure_info_case = HF_PB_FAILURE_CANCELED_FAILURE_INFO, .canceled_failure_info = &how};
+    return raise_failed(wf, HF_ERR_CANCELED, "ActivityCanceled", name, "was canceled", &info, &cause);
+}
+
+/* Translates the end of an activity into the status and outputs of hf_activity_run. */
+static hf_status outcome_of(hf_wf *wf, const char *name, const hf_wf_activity *activity, hf_payload *ret_out,
+                            hf_payload *ret_details)
+{
+    char room[24];
+    hf_str id = id_of(activity, room);
+    const hf_pb_history_event *end = activity->end;
     if (hf_payload_decode(details_of_end(end), &wf->payloads, ret_details) != HF_OK) {
         wf->is_nomem = true;
         return hf_raise(HF_ERR_NOMEM, "no memory for the details of activity '%s'", name);
@@ -258,16 +312,14 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_eve
         }
         return HF_OK;
     case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
-        (void)snprintf(text, sizeof text, "activity '%s' failed", name);
-        return hf_failure_raise(HF_ERR_FAILED, "ActivityFailed", hf_str_of(text),
-                                end->activity_task_failed_event_attributes->failure);
+        return failed(wf, name, id, end->activity_task_failed_event_attributes);
     case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
-        (void)snprintf(text, sizeof text, "activity '%s' timed out", name);
-        return hf_failure_raise(HF_ERR_TIMEOUT, "ActivityTimedOut", hf_str_of(text),
-                                end->activity_task_timed_out_event_attributes->failure);
+        return timed_out(wf, name, id, end->activity_task_timed_out_event_attributes);
     default:
-        return hf_wf_is_canceled("hf_activity_run") ? HF_ERR_CANCELED /* and why is noted */
-                                                    : hf_raise(HF_ERR_CANCELED, "activity '%s' was canceled", name);
+        hf_assert(end->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES);
+        return hf_wf_is_canceled("hf_activity_run")
+                   ? HF_ERR_CANCELED /* and why is noted */
+                   : canceled(wf, name, id, end->activity_task_canceled_event_attributes);
     }
 }
 
@@ -332,7 +384,7 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
     hf_wf_activity activity = {.wf = wf};
     hf_status status = start_activity(self, wf, name, in, options, &activity);
     hf_leave(self);
-    return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out, options->ret_details);
+    return status != HF_OK ? status : outcome_of(wf, name, &activity, ret_out, options->ret_details);
 }
 
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)

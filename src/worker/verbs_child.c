@@ -337,10 +337,29 @@ static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_pay
     return wait_for(self, wf, ask, record, type, o->on_cancel);
 }
 
+/* Tells the code that a child failed, because of what it said. */
+static hf_status failed(hf_wf *wf, const char *type, const hf_pb_child_workflow_execution_failed_event_attributes *end)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    hf_pb_child_workflow_execution_failure_info info = {.namespace = end->namespace,
+                                                        .workflow_execution = end->workflow_execution,
+                                                        .workflow_type = end->workflow_type,
+                                                        .initiated_event_id = end->initiated_event_id,
+                                                        .started_event_id = end->started_event_id,
+                                                        .retry_state = end->retry_state};
+    (void)snprintf(text, sizeof text, "child workflow '%s' failed", type);
+    hf_pb_failure failure = {.message = hf_str_of(text),
+                             .cause = end->failure,
+                             .failure_info_case = HF_PB_FAILURE_CHILD_WORKFLOW_EXECUTION_FAILURE_INFO,
+                             .child_workflow_execution_failure_info = &info};
+    HF_IGNORE(hf_failure_raise(HF_ERR_FAILED, "ChildWorkflowFailed", &failure));
+    wf->is_nomem |= !hf_failure_is_whole(&failure);
+    return HF_ERR_FAILED;
+}
+
 /* The end of a child as the status and outputs of the call. */
 static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, hf_payload *ret_out)
 {
-    char text[HF_MESSAGE_LEN_MAX];
     const hf_pb_history_event *end = ask->end;
     switch (end->attributes_case) {
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES:
@@ -353,9 +372,7 @@ static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, h
         }
         return HF_OK;
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
-        (void)snprintf(text, sizeof text, "child workflow '%s' failed", type);
-        return hf_failure_raise(HF_ERR_FAILED, "ChildWorkflowFailed", hf_str_of(text),
-                                end->child_workflow_execution_failed_event_attributes->failure);
+        return failed(wf, type, end->child_workflow_execution_failed_event_attributes);
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
         return hf_raise_typed(HF_ERR_TIMEOUT, "ChildWorkflowTimedOut", "child workflow '%s' timed out", type);
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:

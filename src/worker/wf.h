@@ -22,7 +22,8 @@ enum {
     HF_WF_RULE_JOINS = 3,    /* a canceled call waits until its activity has ended; before, it returned at once */
     HF_WF_RULE_TIMERS = 4,   /* any number of timers may be pending; before, the 2,001st was refused */
     HF_WF_RULE_SEED = 5,     /* a reset to the first workflow task gives other random numbers, too */
-    HF_WF_RULE_LAST = HF_WF_RULE_SEED
+    HF_WF_RULE_FAILURES = 6, /* failures are told, and passed on, as they came; before, they were cut */
+    HF_WF_RULE_LAST = HF_WF_RULE_FAILURES
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 

@@ -23,7 +23,7 @@ static bool is_too_deep(hf_str text)
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > HF_JSON_READ_DEPTH_MAX) {
+            if (++depth > HF_TREE_DEPTH_MAX) {
                 return true;
             }
         } else if ((c == ']' || c == '}') && depth > 0) {
@@ -102,7 +102,7 @@ hf_status hf_json_read(hf_op *op, hf_str text, hf_arena *arena, hf_json_value *r
         return hf_fail(op, HF_ERR_TOO_BIG, "a JSON text of %zu bytes; %u are allowed", text.len, HF_JSON_READ_LEN_MAX);
     }
     if (is_too_deep(text)) {
-        return hf_fail(op, HF_ERR_INVALID, "JSON nested deeper than %d", HF_JSON_READ_DEPTH_MAX);
+        return hf_fail(op, HF_ERR_INVALID, "JSON nested deeper than %d", HF_TREE_DEPTH_MAX);
     }
     if (text.len > 0 &&
         memchr(text.data, '\0', text.len) != NULL) { /* jansson passes over one that follows a word or number */

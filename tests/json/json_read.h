@@ -5,10 +5,10 @@
 #include "base/arena.h"
 #include "base/op.h"
 
-#define HF_JSON_READ_DEPTH_MAX 100      /* arrays and objects in each other: recursion fits a fiber's stack */
+#define HF_TREE_DEPTH_MAX 100           /* arrays and objects in each other: recursion fits a fiber's stack */
 #define HF_JSON_READ_LEN_MAX (1u << 28) /* bytes of a text: a history of 50 MiB, in base64, with room to spare */
 
-typedef enum hf_json_kind {
+typedef enum hf_tree_kind {
     HF_JSON_NULL,
     HF_JSON_BOOL,
     HF_JSON_INT,
@@ -16,13 +16,13 @@ typedef enum hf_json_kind {
     HF_JSON_STRING,
     HF_JSON_ARRAY,
     HF_JSON_OBJECT
-} hf_json_kind;
+} hf_tree_kind;
 
 typedef struct hf_json_value hf_json_value;
 typedef struct hf_json_member hf_json_member;
 
 struct hf_json_value {
-    hf_json_kind kind;
+    hf_tree_kind kind;
     union {
         bool truth;
         int64_t integer; /* an integer that fits */

@@ -456,6 +456,33 @@ static hf_status use_services(void)
     return ask_services(none, run);
 }
 
+typedef struct order {
+    char item[16];
+    int64_t cents;
+    double weight;
+    bool is_express;
+} order;
+
+static const hf_member ORDER[] = {HF_MEMBER(order, item), HF_MEMBER(order, cents), HF_MEMBER(order, weight),
+                                  HF_OPTIONAL(order, is_express), HF_MEMBERS_END};
+
+static hf_status use_json(void)
+{
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    HF_AUTO(hf_payload_free) hf_payload again = hf_payload_none();
+    order read = {"", 0, 0, true};
+    HF_TRY(hf_payload_object(&made, hf_field_text("item", "a \"pen\""), hf_field_int("cents", 7),
+                             hf_field_real("weight", 0.5)));
+    HF_TRY(hf_payload_read(made, ORDER, &read));
+    EXPECT(strcmp(read.item, "a \"pen\"") == 0 && read.cents == 7 && read.weight == 0.5 && read.is_express);
+    HF_TRY(hf_payload_write(&read, ORDER, &again));
+    int64_t cents = 0;
+    HF_TRY(hf_json_get_int(again, "cents", &cents));
+    EXPECT(cents == 7 && hf_json_get_int(again, "item", &cents) == HF_ERR_INVALID);
+    EXPECT(hf_error()->kind == HF_FAILURE_APPLICATION && hf_error_find("HF_ERR_INVALID") == hf_error());
+    return HF_OK;
+}
+
 static hf_status use_workers(void)
 {
     hf_worker *worker = NULL;
@@ -497,7 +524,7 @@ static hf_status use_workers(void)
     HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
     HF_TRY(hf_payload_printf(&payload, "[%d]", 7));
     EXPECT(strcmp((const char *)payload.data, "[7]") == 0);
-    return HF_OK;
+    return use_json();
 }
 
 static hf_status use_all(void *arg)

@@ -613,6 +613,29 @@ hf_status use_services()
     return ask_services(none, run);
 }
 
+struct order {
+    char item[16];
+    int64_t cents;
+    double weight;
+    bool is_express;
+};
+
+const hf_member ORDER[] = {HF_MEMBER(order, item), HF_MEMBER(order, cents), HF_MEMBER(order, weight),
+                           HF_OPTIONAL(order, is_express), HF_MEMBERS_END};
+
+hf_status use_json()
+{
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    order read = {"", 0, 0, true};
+    HF_TRY(hf_payload_object(&made, hf_field_text("item", "a \"pen\""), hf_field_int("cents", 7),
+                             hf_field_real("weight", 0.5)));
+    HF_TRY(hf_payload_read(made, ORDER, &read));
+    EXPECT(std::strcmp(read.item, "a \"pen\"") == 0 && read.cents == 7 && read.weight == 0.5 && read.is_express);
+    int64_t cents = 0;
+    EXPECT(hf_json_get_int(made, "item", &cents) == HF_ERR_INVALID);
+    return HF_OK;
+}
+
 hf_status use_workers()
 {
     hf_worker *worker = nullptr;
@@ -678,7 +701,7 @@ hf_status use_workers()
     HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
     HF_TRY(hf_payload_printf(&payload, "[%d]", 7));
     EXPECT(std::strcmp(static_cast<const char *>(payload.data), "[7]") == 0);
-    return HF_OK;
+    return use_json();
 }
 
 hf_status use_all(void *)

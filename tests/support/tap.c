@@ -441,6 +441,7 @@ tap *tap_new(hf_service *service, const tap_options *options)
     tap *t = calloc(1, sizeof *t);
     hf_assert(t != NULL);
     t->base.ops = &OPS;
+    t->base.codec = service->codec;
     t->service = service;
     t->behind = hf_guard_behind(service);
     t->env = rt != NULL ? rt->env : hf_env_posix();

@@ -167,7 +167,7 @@ void hf_external_send(hf_core *core, hf_run *run, const hf_external *external)
 /* ---- Commands -------------------------------------------------------------------------------------------------------- */
 
 void hf_external_decide_signal(hf_core *core, hf_run *run,
-                        const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
+                               const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
 {
     hf_pb_workflow_execution execution = {.workflow_id = attrs->execution->workflow_id,
                                           .run_id = attrs->execution->run_id};
@@ -190,7 +190,7 @@ void hf_external_decide_signal(hf_core *core, hf_run *run,
 }
 
 void hf_external_decide_cancel(hf_core *core, hf_run *run,
-                        const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs)
+                               const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs)
 {
     hf_pb_workflow_execution execution = {.workflow_id = attrs->workflow_id, .run_id = attrs->run_id};
     hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes body = {

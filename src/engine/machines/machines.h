@@ -193,9 +193,9 @@ bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer);
 
 /* ---- external.c ------------------------------------------------------------------------------------------------------ */
 void hf_external_decide_signal(hf_core *core, hf_run *run,
-                        const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
+                               const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
 void hf_external_decide_cancel(hf_core *core, hf_run *run,
-                        const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
+                               const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
 
 /* ---- child.c ---------------------------------------------------------------------------------------------------------- */
 /* See message.h and commands.h. */

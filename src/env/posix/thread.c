@@ -19,6 +19,44 @@
 #define NAME_LEN_MAX 16 /* the kernel's, with the terminator */
 #define CORES_MAX 8192  /* the kernel's largest NR_CPUS */
 
+/* ---- The end of a thread ----------------------------------------------------------------------------------------- */
+
+static pthread_once_t end_once = PTHREAD_ONCE_INIT;
+static pthread_key_t end_key; /* its value is the thread's `arg` */
+static bool has_end_key;
+static _Thread_local void (*end_of_thread)(void *);
+
+static void end_thread(void *arg)
+{
+    end_of_thread(arg);
+}
+
+static void make_end_key(void)
+{
+    has_end_key = pthread_key_create(&end_key, end_thread) == 0;
+}
+
+/* The library may be unloaded before its threads end. */
+__attribute__((destructor)) static void free_end_key(void)
+{
+    if (has_end_key) {
+        (void)pthread_key_delete(end_key);
+        has_end_key = false;
+    }
+}
+
+void hf_env_at_thread_end(void (*end)(void *arg), void *arg)
+{
+    hf_assert(end != NULL && arg != NULL);
+    end_of_thread = end;
+    (void)pthread_once(&end_once, make_end_key);
+    if (has_end_key) { /* else the process has more keys than it may: what is left is lost */
+        (void)pthread_setspecific(end_key, arg);
+    }
+}
+
+/* ---- Cores ------------------------------------------------------------------------------------------------------- */
+
 /* A set of cores: a cpu_set_t has room for 1024 of them. */
 typedef struct hf_cores {
     cpu_set_t sets[CORES_MAX / CPU_SETSIZE];

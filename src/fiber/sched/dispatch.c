@@ -181,7 +181,7 @@ static void run_pool_branch(hf_pool_task *task, hf_fiber *thread)
     if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
         branch->failure = hf_self_take_failure(thread, rt, status, branch->name);
     }
-    hf_self_drop_cause(thread);
+    hf_self_drop_chain(thread);
     hf_spin_lock(&pool->lock);
     hf_assert(branch->fiber == thread); /* fiber-P3 */
     branch->fiber = NULL;

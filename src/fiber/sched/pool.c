@@ -345,6 +345,7 @@ static void pool_thread_main(void *arg)
     } while (pool->threads <= pool->limit && sleep_idle(pool)); /* there is one too many if a zombie has come back */
     hf_assert(pool->threads > 0);
     hf_assert(atomic_load(&me->pins) == 0); /* fiber-P3 */
+    hf_self_drop_chain(&me->self.fiber);
     pool->threads--;
     if (me->next != NULL) {
         me->next->prev = me->prev;

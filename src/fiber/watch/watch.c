@@ -401,6 +401,7 @@ static void monitor_main(void *arg)
             rest_for_pools(watch, now, seen);
         }
     }
+    hf_self_drop_chain(&me.fiber);
     hf_self_set(NULL);
 }
 

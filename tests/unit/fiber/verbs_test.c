@@ -232,6 +232,9 @@ LOOK(hf_error, hf_error())
 LOOK(hf_error_text, hf_error_text())
 CALL(hf_raise, hf_raise(HF_ERR_FAILED, "raised"))
 CALL(hf_raise_typed, hf_raise_typed(HF_ERR_FAILED, "Raised", "raised"))
+LOOK(hf_error_find, hf_error_find("x"))
+LOOK(hf_codec_zstd, hf_codec_zstd())
+LOOK(hf_failure_kind_name, hf_failure_kind_name(HF_FAILURE_CHILD))
 LOOK(hf_cause_name, hf_cause_name(HF_CAUSE_NONE))
 
 static hf_runtime *runtime_of(things *t)
@@ -503,6 +506,69 @@ static hf_status call_hf_payload_printf(things *t)
     return hf_payload_printf(&made, "%d", 1);
 }
 #define call_hf_payload_free call_hf_payload_copy
+static hf_status call_hf_payload_list(things *t)
+{
+    (void)t;
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    HF_AUTO(hf_payload_free) hf_payload part = hf_payload_none();
+    hf_payload parts[] = {hf_payload_of_bytes("x", 1), hf_payload_of_json("1")};
+    HF_TRY(hf_payload_list(parts, 2, &made));
+    return hf_payload_count(made) == 2 ? hf_payload_nth(made, 1, &part) : HF_ERR_FAILED;
+}
+#define call_hf_payload_count call_hf_payload_list
+#define call_hf_payload_nth call_hf_payload_list
+static hf_status call_hf_payload_object_of(things *t)
+{
+    (void)t;
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    HF_TRY(hf_payload_object(&made, hf_field_int("x", 1)));
+    return strcmp(made.data, "{\"x\":1}") == 0 ? HF_OK : HF_ERR_FAILED;
+}
+static const hf_member NUMBER[] = {{"x", HF_FIELD_INT, false, 0, sizeof(int64_t)}, HF_MEMBERS_END};
+static hf_status call_hf_payload_write(things *t)
+{
+    (void)t;
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    int64_t number = 7;
+    HF_TRY(hf_payload_write(&number, NUMBER, &made));
+    number = 0;
+    HF_TRY(hf_payload_read(made, NUMBER, &number));
+    return number == 7 ? HF_OK : HF_ERR_FAILED;
+}
+#define call_hf_payload_read call_hf_payload_write
+static hf_status call_hf_json_get_int(things *t)
+{
+    (void)t;
+    hf_payload in = hf_payload_of_json("{\"n\":1,\"t\":\"x\",\"b\":true,\"a\":[1,2]}");
+    int64_t number = 0;
+    double real = 0;
+    bool flag = false;
+    size_t count = 0;
+    char text[2];
+    hf_json_kind kind = HF_KIND_MISSING;
+    hf_payload view;
+    HF_TRY(hf_json_get_int(in, "n", &number));
+    HF_TRY(hf_json_get_real(in, "n", &real));
+    HF_TRY(hf_json_get_bool(in, "b", &flag));
+    HF_TRY(hf_json_get_count(in, "a", &count));
+    HF_TRY(hf_json_get_text(in, "t", sizeof text, text));
+    HF_TRY(hf_json_get_kind(in, "t", &kind));
+    HF_TRY(hf_json_get_view(in, "a", &view));
+    return number == 1 && real == 1 && flag && count == 2 && kind == HF_KIND_TEXT && view.len == 5 ? HF_OK
+                                                                                                   : HF_ERR_FAILED;
+}
+#define call_hf_json_get_real call_hf_json_get_int
+#define call_hf_json_get_bool call_hf_json_get_int
+#define call_hf_json_get_count call_hf_json_get_int
+#define call_hf_json_get_text call_hf_json_get_int
+#define call_hf_json_get_kind call_hf_json_get_int
+#define call_hf_json_get_view call_hf_json_get_int
+static hf_status call_hf_payload_meta(things *t)
+{
+    (void)t;
+    HF_AUTO(hf_payload_free) hf_payload value = hf_payload_none();
+    return hf_payload_meta(hf_payload_of_json("1"), "encoding", &value);
+}
 
 CALL(hf_start, hf_start(t->service, "type", hf_payload_none(), NULL, .id = "other"))
 static hf_status call_hf_execution_new(things *t)

@@ -131,6 +131,36 @@ static void a_payload_is_cut_unless_all_of_it_is_wanted(void **state)
     }
 }
 
+static void what_a_codec_made_is_shown_with_its_encoding(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_buf history;
+    hf_buf text;
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    hf_pb_payload made = hf_payload_make(&arena, HF_STR("binary/encrypted"), HF_STR("\x01\x02"));
+    hf_pb_failure *failure = hf_failure_application(&arena, HF_STR("Declined"), HF_STR("Encoded failure"), true);
+    failure->encoded_attributes = &made;
+    hf_pb_workflow_execution_failed_event_attributes failed = {.failure = failure};
+    hf_pb_history_event first = {
+        .event_id = 1,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
+        .workflow_execution_failed_event_attributes = &failed,
+    };
+    put(&history, &first);
+    hf_run_view view = {.run_id = HF_STR("run"), .history = hf_str_of_len(history.data, history.len)};
+    assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
+    assert_non_null(strstr(hf_buf_text(&text), "Declined: Encoded failure <2 bytes, binary/encrypted>"));
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+    hf_arena_deinit(&arena);
+}
+
 /* ---- What it waits for ------------------------------------------------------------------------------------------------ */
 
 static void put_at(hf_buf *history, int64_t id, int32_t type, int64_t seconds)
@@ -272,6 +302,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(times_that_look_wrong_are_explained),
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),
+    cmocka_unit_test(what_a_codec_made_is_shown_with_its_encoding),
     cmocka_unit_test(a_long_text_is_cut_between_characters),
     cmocka_unit_test(names_do_not_command_the_terminal),
 };

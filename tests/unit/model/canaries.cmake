@@ -36,7 +36,7 @@ foreach(model scope chan keylock flight life crew hung engine images)
     add_dependencies(canary_${model} hf_proto)
     target_include_directories(canary_${model} SYSTEM PRIVATE "${CMOCKA_INCLUDE_DIR}")
     target_link_libraries(canary_${model} PRIVATE holdfast_canary hf_flags hf_test_warnings "${CMOCKA_LIBRARY}"
-                                                  sqlite3 Threads::Threads ${CMAKE_DL_LIBS} m)
+                                                  sqlite3 yajl zstd Threads::Threads ${CMAKE_DL_LIBS} m)
     set_target_properties(canary_${model} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/canaries")
     add_dependencies(test_unit_model_canaries canary_${model})
 endforeach()

@@ -95,7 +95,7 @@ static const struct {
     {"just_returns", just_returns, true, NULL},
     {"says_why", says_why, true, NULL},
     {"says_why_with_a_cause", says_why_with_a_cause, true, NULL},
-    {"has_another_type", has_another_type, false, "Mine"}, /* then that is what programs compare */
+    {"has_another_type", has_another_type, true, "Mine"},
     {"fails_otherwise", fails_otherwise, false, "HF_ERR_NOT_FOUND"},
 };
 

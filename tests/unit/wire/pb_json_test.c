@@ -1,10 +1,11 @@
 /* Messages as JSON, both ways. */
 #include "support/support.h"
 
+#include "base/env.h"
 #include "proto/pb.h"
 #include "unit/wire/pb_random.h"
 #include "wire/base64.h"
-#include "wire/json_check.h"
+#include "wire/json_read.h"
 #include "wire/pb_json.h"
 #include "wire/time_text.h"
 #include "json/json_read.h"
@@ -173,6 +174,11 @@ static void json_nested_too_deep_is_refused(void **state)
     desk_deinit(&d);
 }
 
+static bool is_json(hf_str text)
+{
+    return hf_json_check(NULL, text, hf_env_memory(hf_env_posix())) == HF_OK;
+}
+
 static void json_is_told_from_other_text(void **state)
 {
     (void)state;
@@ -230,17 +236,17 @@ static void json_is_told_from_other_text(void **state)
         desk_init(&d);
         hf_json_value value;
         print_message("%.*s\n", HF_STR_ARGS(CASES[i].text));
-        assert_int_equal(hf_json_is_valid(CASES[i].text), CASES[i].is_json);
+        assert_int_equal(is_json(CASES[i].text), CASES[i].is_json);
         assert_int_equal(hf_json_read(&d.op, CASES[i].text, &d.arena, &value) == HF_OK, CASES[i].is_read);
         desk_deinit(&d);
     }
     memset(deep, '[', sizeof deep);
-    assert_false(hf_json_is_valid(hf_str_of_len(deep, sizeof deep)));
-    memset(deep + HF_JSON_DEPTH_MAX, ']', HF_JSON_DEPTH_MAX);
-    assert_true(hf_json_is_valid(hf_str_of_len(deep, (size_t)2 * HF_JSON_DEPTH_MAX)));
-    memset(deep + HF_JSON_DEPTH_MAX + 1, ']', HF_JSON_DEPTH_MAX + 1);
-    deep[HF_JSON_DEPTH_MAX] = '[';
-    assert_false(hf_json_is_valid(hf_str_of_len(deep, (size_t)2 * HF_JSON_DEPTH_MAX + 2)));
+    assert_false(is_json(hf_str_of_len(deep, sizeof deep)));
+    memset(deep + HF_JSON_READ_DEPTH_MAX, ']', HF_JSON_READ_DEPTH_MAX);
+    assert_true(is_json(hf_str_of_len(deep, (size_t)2 * HF_JSON_READ_DEPTH_MAX)));
+    memset(deep + HF_JSON_READ_DEPTH_MAX + 1, ']', HF_JSON_READ_DEPTH_MAX + 1);
+    deep[HF_JSON_READ_DEPTH_MAX] = '[';
+    assert_false(is_json(hf_str_of_len(deep, (size_t)2 * HF_JSON_READ_DEPTH_MAX + 2)));
 }
 
 static void times_have_one_text(void **state)
