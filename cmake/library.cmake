@@ -25,7 +25,9 @@ foreach(library holdfast holdfast_static)
     target_link_libraries(${library} PUBLIC Threads::Threads)
     # By their bare names: an installed Holdfast must not name the folders of the machine that built it. A program that links
     # everything statically needs m for SQLite's functions. build/needed knows what the shared library may need.
-    target_link_libraries(${library} PRIVATE sqlite3 yajl zstd m)
+    # Debian's yajl has another name as a static library.
+    set(yajl $<IF:$<STREQUAL:${library},holdfast_static>,yajl_s,yajl>)
+    target_link_libraries(${library} PRIVATE sqlite3 ${yajl} zstd m)
 endforeach()
 
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

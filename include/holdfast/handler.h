@@ -106,15 +106,12 @@ HF_END_DECLS
 #define HF_WAIT_UNTIL_WITH_(condition, ...) HF_WAIT_UNTIL_((condition), &(hf_wait_options){__VA_ARGS__})
 #else
 /* hf_wait_until(condition) or hf_wait_until(condition, options) */
-static inline hf_wait_options hf_until_options_(hf_wait_options options = hf_wait_options())
-{
-    options.size = sizeof options;
-    return options;
-}
-#define hf_wait_until(condition, ...)                                      \
-    __extension__({                                                        \
-        hf_wait_options hf_until_options = hf_until_options_(__VA_ARGS__); \
-        HF_WAIT_UNTIL_((condition), &hf_until_options);                    \
+#define hf_wait_until(...) HF_WAIT_UNTIL_WITH_(__VA_ARGS__, hf_wait_options(), 0)
+#define HF_WAIT_UNTIL_WITH_(condition, options, ...)       \
+    __extension__({                                        \
+        hf_wait_options hf_until_options_ = (options);     \
+        hf_until_options_.size = sizeof hf_until_options_; \
+        HF_WAIT_UNTIL_((condition), &hf_until_options_);   \
     })
 #endif
 

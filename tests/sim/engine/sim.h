@@ -271,6 +271,8 @@ typedef struct sim_run_log {
     char token
         [HF_TOKEN_LEN]; /* of the last workflow task that a worker got; not if it may have got it ahead of the commit */
     uint64_t tasks;     /* number of these */
+    int64_t task_started_id; /* of the newest workflow task that a worker got ... */
+    int32_t task_attempt;    /* ... and its attempt */
 } sim_run_log;
 
 /* What a description said. */
@@ -378,7 +380,9 @@ typedef struct sim_slot {
     int state;
     sim_call *poll; /* on its way */
     char token[HF_TOKEN_LEN];
-    uint64_t task; /* of a workflow task: tasks of its run that workers had got by then, this one included */
+    uint64_t
+        task; /* of a workflow task: tasks of its run that workers had got by then, this one included; UINT64_MAX: a
+                      later one came before it */
     char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;

@@ -304,11 +304,18 @@ void sim_take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workfl
     bool ahead = slot->worker->run_ahead && slot->worker->in_process && !world->was_left_open && !comes_along;
     sim_delivery *delivery = saw_workflow_task(world, run, response);
     sim_run_log *log = &world->runs.items[run];
-    if (!ahead && memcmp(log->token, response->task_token.data, HF_TOKEN_LEN) != 0) {
+    /* Two answers of the service may overtake each other on their way. */
+    bool is_overtaken = response->started_event_id < log->task_started_id ||
+                        (response->started_event_id == log->task_started_id && response->attempt < log->task_attempt);
+    if (!is_overtaken) {
+        log->task_started_id = response->started_event_id;
+        log->task_attempt = response->attempt;
+    }
+    if (!ahead && !is_overtaken && memcmp(log->token, response->task_token.data, HF_TOKEN_LEN) != 0) {
         memcpy(log->token, response->task_token.data, HF_TOKEN_LEN);
         log->tasks++;
     }
-    slot->task = log->tasks;
+    slot->task = is_overtaken ? UINT64_MAX : log->tasks;
     sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
     if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
