@@ -21,6 +21,8 @@
 
 #include <inttypes.h>
 
+enum { ROUNDS_MAX = 10000 }; /* in which conditions let each other pass, within one stage of a step */
+
 typedef struct piece {
     const hf_pb_history_event *const *items;
     size_t count; /* the last one is the WorkflowTaskStarted */
@@ -107,6 +109,7 @@ static void note_task(hf_wf *wf, const hf_pb_history_event *event)
         if (failed->cause == HF_WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW && failed->new_run_id.len > 0) {
             seed(wf, failed->new_run_id);
             wf->is_reseeded = true;
+            wf->child_base = hf_wf_keep_text(wf, failed->new_run_id);
         }
     }
 }
@@ -172,6 +175,10 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
     HF_TRY(take_over_signals(op, wf, started->header));
     if (!wf->is_reseeded || !hf_wf_plays_by(wf, HF_WF_RULE_SEED)) {
         seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
+    }
+    if (wf->child_base == NULL) { /* a reset keeps the ids of the children that the run before it had started */
+        wf->child_base = hf_wf_keep_text(
+            wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
     }
     wf->has_begun = true;
     return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
@@ -293,8 +300,9 @@ hf_status hf_wf_turn(hf_op *op, hf_wf *wf)
 static hf_status look_at_conditions(hf_op *op, hf_wf *wf, bool *ret_any)
 {
     uint64_t number = 0;
+    uint64_t last = wf->until_number; /* fibers that begin to wait meanwhile have looked themselves */
     *ret_any = false;
-    while (hf_wf_wake_until(wf, &number)) {
+    while (number < last && hf_wf_wake_until(wf, &number)) {
         HF_TRY(hf_wf_turn(op, wf));
         *ret_any |= !hf_wf_until_waits(wf, number);
     }
@@ -306,7 +314,11 @@ static hf_status settle(hf_op *op, hf_wf *wf)
 {
     bool any = true;
     HF_TRY(hf_wf_turn(op, wf));
-    while (any) {
+    for (int round = 0; any; round++) {
+        if (round == ROUNDS_MAX) {
+            return hf_fail(op, HF_ERR_LIMIT,
+                           "the conditions of hf_wait_until do not come to rest: each lets another one pass");
+        }
         HF_TRY(hf_wf_flush_signals(op, wf, &any));
         if (any) {
             HF_TRY(hf_wf_turn(op, wf));

@@ -333,13 +333,13 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
 
 static void free_activity(activity *act)
 {
-    hf_assert(atomic_load(&act->pins) == 0);
     hf_worker *worker = act->worker;
     hf_assert(atomic_load(&worker->jobs_count) > 0); /* this one */
     hf_spin_lock(&worker->busy_lock);
     hf_assert(hf_node_is_linked(&act->busy));
     hf_list_remove(&act->busy);
     hf_spin_unlock(&worker->busy_lock);
+    hf_activity_await_pins(act); /* nobody pins it any more */
     hf_payload_free(&act->out);
     hf_payload_free(&act->details);
     free_verdict(act, act->verdict);

@@ -62,6 +62,8 @@ void hf_activity_expect_beats(hf_activity_work *act);
 /* ---- reach.c ----------------------------------------------------------------------------------------------------- */
 /* Its scope may be canceled by hf_activity_cancel from now on; a cancel that came earlier is carried out. */
 void hf_activity_be_reachable(hf_activity_work *act, hf_scope *scope);
+/* Waits until no call of hf_activity_cancel uses it. */
+void hf_activity_await_pins(hf_activity_work *act);
 /* Nobody cancels the scope any more. */
 void hf_activity_be_unreachable(hf_activity_work *act);
 

@@ -193,7 +193,8 @@ static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
 {
     HF_LIST_EACH(node, &wf->handlings)
     {
-        if (HF_CONTAINER_CONST(node, hf_wf_handling, node) != mine) {
+        const hf_wf_handling *handling = HF_CONTAINER_CONST(node, hf_wf_handling, node);
+        if (handling != mine && handling->is_counted) {
             return false;
         }
     }
@@ -290,6 +291,7 @@ static hf_wf_handling *new_handling(hf_wf *wf, hf_wf_handler_kind kind, const hf
                                  .validator = handler->validator,
                                  .arg = handler->arg,
                                  .may_be_left = handler->may_be_left,
+                                 .is_counted = kind == HF_WF_ON_SIGNAL,
                                  .len = len};
     memcpy(handling->name, name.len > 0 ? name.data : "", name.len);
     handling->name[name.len] = '\0';
@@ -392,8 +394,12 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
     query->in = hf_payload_view(arena, asked->query_args);
     query->arena = arena;
     status = hf_wf_turn(op, wf);
+    if (status != HF_OK || !query->has_ended) { /* its fiber still uses the query and the task: they go with the run */
+        hf_list_push_back(&wf->handlings, &query->node);
+        wf->keeps_task = true;
+    }
     if (status != HF_OK) {
-        return status; /* its fiber still has the query, which goes with the crew's memory: a lost run is never served again */
+        return status;
     }
     if (!query->has_ended) { /* it parked, which every verb refuses: something else switched it away */
         status = hf_fail(op, HF_ERR_CONFLICT, "query '%s' waits for something outside of its workflow", query->name);

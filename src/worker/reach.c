@@ -22,10 +22,11 @@ void *hf_activity_pin(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
         const hf_pb_workflow_execution *execution = act->task->workflow_execution;
         if (execution != NULL && hf_str_equal(execution->run_id, run_id) &&
             hf_str_equal(act->task->activity_id, activity_id) && !atomic_load(&act->has_returned)) {
-            found = act;
-            atomic_fetch_add(&found->pins, 1);
-            break;
+            found = act; /* the newest one: an earlier attempt may still hang */
         }
+    }
+    if (found != NULL) {
+        atomic_fetch_add(&found->pins, 1);
     }
     hf_spin_unlock(&worker->busy_lock);
     return found;
@@ -63,14 +64,19 @@ void hf_activity_be_reachable(activity *act, hf_scope *scope)
     }
 }
 
-void hf_activity_be_unreachable(activity *act)
+void hf_activity_await_pins(activity *act)
 {
-    hf_spin_lock(&act->worker->busy_lock);
-    act->work = NULL;
-    hf_spin_unlock(&act->worker->busy_lock);
     while (atomic_load(&act->pins) > 0) { /* a call that is about to cancel it, and does not wait itself */
         hf_fiber *self = hf_enter(NULL);
         hf_yield_in(self); /* also if the activity is canceled, as it just may have been */
         hf_leave(self);
     }
+}
+
+void hf_activity_be_unreachable(activity *act)
+{
+    hf_spin_lock(&act->worker->busy_lock);
+    act->work = NULL;
+    hf_spin_unlock(&act->worker->busy_lock);
+    hf_activity_await_pins(act);
 }

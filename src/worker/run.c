@@ -51,6 +51,7 @@ static void free_wf(hf_wf *wf)
         }
     }
     hf_wf_handlers_free(wf);
+    hf_wtask_free(worker, wf->kept_task);
     hf_arena_deinit(&wf->kept);
     if (wf->cancel_reason != NULL) {
         worker->memory.release(worker->memory.state, wf->cancel_reason, wf->cancel_reason_len);
@@ -232,11 +233,13 @@ static void tell_canceled(const hf_wf *wf)
     }
 }
 
+typedef hf_pb_respond_workflow_task_completed_request_query_results_entry_list query_results;
+
 /* Queries that came with a workflow task see what its events have led to. */
-static hf_status answer_queries(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_arena *arena,
-                                hf_pb_respond_workflow_task_completed_request *request)
+static hf_status answer_queries(hf_op *op, hf_wf *wf, hf_wtask *task, query_results *ret_results)
 {
     size_t count = task->task->queries.count;
+    hf_arena *arena = &task->arena;
     if (HF_LIKELY(count == 0)) {
         return HF_OK;
     }
@@ -251,14 +254,14 @@ static hf_status answer_queries(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_a
         entries[i].key = task->task->queries.items[i].key;
         entries[i].value = &results[i];
     }
-    request->query_results.items = entries;
-    request->query_results.count = count;
+    ret_results->items = entries;
+    ret_results->count = count;
     return HF_OK;
 }
 
 /* Answers a query that has a task of its own; `why`: the run could not be brought up to date. The answer to a query that
  * nobody waits for any more is refused, which is no matter. */
-static void answer_query(hf_wf *wf, hf_wtask *task, const hf_pb_workflow_query_result *result, const hf_op *why)
+static void answer_query(hf_wf *wf, const hf_wtask *task, const hf_pb_workflow_query_result *result, const hf_op *why)
 {
     hf_worker *worker = wf->worker;
     hf_pb_respond_query_task_completed_request request = {
@@ -275,13 +278,17 @@ static void answer_query(hf_wf *wf, hf_wtask *task, const hf_pb_workflow_query_r
     }
     hf_op op;
     hf_op_init(&op);
+    hf_arena arena; /* that of the task may be in use by a fiber that did not end */
+    hf_arena_init(&arena, worker->memory);
     hf_call call;
-    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, &request, &task->arena);
+    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, &request, &arena);
     (void)hf_service_ask(&op, worker->service, &call);
+    hf_arena_deinit(&arena);
 }
 
 /* Sends the commands. The answer may have the next task. */
-static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
+static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, const query_results *results,
+                                  hf_wtask **ret_next)
 {
     hf_worker *worker = wf->worker;
     hf_wtask *next = hf_wtask_new(worker);
@@ -299,11 +306,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .messages = hf_recorder_messages(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
-    hf_status answered = answer_queries(op, wf, task, &next->arena, &request);
-    if (answered != HF_OK) {
-        hf_wtask_free(worker, next);
-        return answered;
-    }
+    request.query_results = *results;
     uint32_t rules[] = {HF_WF_RULE_SPANS,  HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,
                         HF_WF_RULE_TIMERS, HF_WF_RULE_SEED,     HF_WF_RULE_FAILURES};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
@@ -353,11 +356,21 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     return hf_wf_apply(op, wf, &events, task->task->started_event_id);
 }
 
+/* The task of a step is over. If fibers of the run may still use it, it stays as long as they do. */
+static void end_task(hf_wf *wf, hf_wtask *task)
+{
+    if (HF_UNLIKELY(wf->is_lost || wf->keeps_task)) {
+        hf_assert(wf->kept_task == NULL); /* the run ends after such a step */
+        wf->kept_task = task;
+    } else {
+        hf_wtask_free(wf->worker, task);
+    }
+}
+
 /* A query outside of a workflow task: the run as it was after its last one. Frees the task. The run stays if it can still
  * be used. */
 static hf_status query_step(hf_wf *wf, hf_wtask *task)
 {
-    hf_worker *worker = wf->worker;
     hf_op op;
     hf_op_init(&op);
     hf_pb_workflow_query_result result = {0};
@@ -371,7 +384,7 @@ static hf_status query_step(hf_wf *wf, hf_wtask *task)
     } else {
         answer_query(wf, task, &result, status == HF_OK ? NULL : &op);
     }
-    hf_wtask_free(worker, task);
+    end_task(wf, task);
     return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
 }
 
@@ -386,11 +399,15 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
         return query_step(wf, task);
     }
     hf_wf_cache_enter_step(wf, task);
+    query_results results = {NULL, 0};
     hf_status status = play(&op, wf, task);
+    if (status == HF_OK) {
+        status = answer_queries(&op, wf, task, &results);
+    }
     if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else if (status == HF_OK) {
-        status = answer_completed(&op, wf, task, ret_next);
+        status = answer_completed(&op, wf, task, &results, ret_next);
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
                status != HF_ERR_EVICTED) {
         hf_wf_answer_failed(
@@ -399,7 +416,7 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
                 .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt},
             &op);
     }
-    hf_wtask_free(worker, task);
+    end_task(wf, task);
     if (status == HF_OK && !wf->has_closed) {
         status = hf_recorder_compact(&wf->recorder);
     }

@@ -102,7 +102,11 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
 static hf_status handle(hf_op *op, hf_wf *wf, const hf_wf_handler *handler, hf_wf_signal *signal)
 {
     hf_str name = hf_str_of_len(signal->name, signal->name_len);
-    HF_TRY(hf_wf_handle(op, wf, HF_WF_ON_SIGNAL, handler, name, (hf_str){NULL, 0}, signal->payload));
+    hf_status status = hf_wf_handle(op, wf, HF_WF_ON_SIGNAL, handler, name, (hf_str){NULL, 0}, signal->payload);
+    if (status != HF_OK) {
+        hf_list_push_back(&wf->signals, &signal->node); /* it goes with the run */
+        return status;
+    }
     free_signal(wf, signal);
     return HF_OK;
 }

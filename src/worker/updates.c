@@ -164,6 +164,9 @@ void hf_wf_run_update(hf_wf_handling *handling)
     const hf_wf_update_request from =
         handling->request; /* its messages are there as long as the fiber has not waited */
     hf_status status = validate(handling);
+    if (hf_crew_self_is_evicted()) { /* it did not return in time: its step has failed */
+        return;
+    }
     if (status != HF_OK) {
         wf->is_nomem |= !reject(wf, &from, handling->update_id, failure_of(wf, status));
         return;
@@ -172,6 +175,7 @@ void hf_wf_run_update(hf_wf_handling *handling)
         wf->is_nomem = true;
         return;
     }
+    handling->is_counted = true; /* from here on a replay knows it, too */
     hf_payload out = hf_payload_none();
     hf_op op;
     hf_op_init(&op);
@@ -283,13 +287,16 @@ static hf_status request_at(hf_op *op, hf_wf *wf, size_t k, hf_wf_update_request
         if (message->body == NULL || !hf_str_equal(message->body->type_url, HF_STR(UPDATE_TYPE "Request"))) {
             return hf_fail(op, HF_ERR_UNSUPPORTED, "a message of the workflow task is not the request of an update");
         }
+        if (message->id.len == 0 || message->protocol_instance_id.len == 0) {
+            return hf_fail(op, HF_ERR_INVALID, "the request of an update has no id");
+        }
         HF_TRY(hf_pb_decode(op, &hf_pb_request_type, message->body->value, &wf->recorder.arena, request));
         HF_TRY(
             hf_codec_decode(op, wf->worker->service->codec, &hf_pb_request_type, request, &wf->recorder.arena, false));
         *ret_request = (hf_wf_update_request){
             .message_id = message->id,
             .request = request,
-            .event_id = message->sequencing_id_case == HF_PB_MESSAGE_EVENT_ID ? message->event_id : INT64_MAX,
+            .event_id = message->sequencing_id_case == HF_PB_MESSAGE_EVENT_ID ? message->event_id : INT64_MAX - 1,
         };
         *ret_id = message->protocol_instance_id;
         *ret_found = true;

@@ -179,7 +179,7 @@ static void withdraw_activity(hf_wf *wf, const hf_wf_activity *activity)
 {
     hf_assert(wf->activities_count > 0);
     hf_assert(activity->record != NULL && activity->record->activity == activity);
-    activity->record->is_withdrawn = true;
+    activity->record->is_withdrawn = !wf->has_closed; /* what a handler asked for goes along with the end of the run */
     activity->record->activity = NULL;
     wf->activities_count--;
 }

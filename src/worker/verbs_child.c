@@ -92,7 +92,7 @@ static hf_status join_child(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask)
 static void withdraw(hf_wf *wf, const hf_wf_ask *ask)
 {
     hf_assert(wf->asks_count > 0 && ask->record != NULL && ask->record->ask == ask);
-    ask->record->is_withdrawn = true;
+    ask->record->is_withdrawn = !wf->has_closed; /* what a handler asked for goes along with the end of the run */
     ask->record->ask = NULL;
     wf->asks_count--;
 }
@@ -322,10 +322,10 @@ static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_pay
     HF_TRY(hf_may_wait(self, "hf_child_run"));
     (void)snprintf(number, sizeof number, "_%" PRIu64, ++wf->child_seq);
     hf_arena *arena = &wf->recorder.arena;
-    size_t len = o->id != NULL ? strlen(o->id) : wf->run_id.len + strlen(number);
+    size_t len = o->id != NULL ? strlen(o->id) : strlen(wf->child_base) + strlen(number);
     char *id = hf_arena_take(&wf->kept, len + 1, 1); /* a cancel names it in a later step */
     if (id != NULL) {
-        (void)snprintf(id, len + 1, "%s%s", o->id != NULL ? o->id : wf->run_id.data, o->id != NULL ? "" : number);
+        (void)snprintf(id, len + 1, "%s%s", o->id != NULL ? o->id : wf->child_base, o->id != NULL ? "" : number);
     }
     hf_command_record *record =
         id != NULL ? record_child(wf, type, in, hf_arena_copy(arena, hf_str_of_len(id, len)), o) : NULL;

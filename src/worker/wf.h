@@ -152,6 +152,7 @@ typedef struct hf_wf_handling {
     hf_pb_failure *failure;       /* of a query that failed, in the caller's arena */
     hf_arena *arena;              /* of a query: for its failure */
     bool has_ended;               /* of a query */
+    bool is_counted;              /* it is under way for hf_handlers_wait: a signal, or an update that was accepted */
     hf_wf_update_request request; /* of an update; valid until its fiber waits */
     const char *update_id;        /* of an update, else NULL; NUL-terminated, behind the struct */
     size_t len;                   /* of the allocation */
@@ -211,7 +212,8 @@ struct hf_wf {
     hf_list asks[HF_WF_PENDING_BUCKETS];       /* the others, by their ...Initiated event */
     int asks_count;                            /* in both */
     uint64_t child_seq;
-    int activities_count; /* in all three lists: as many as the service knows, or more */
+    const char *child_base; /* ids of children that have none begin with this; in `kept` */
+    int activities_count;   /* in all three lists: as many as the service knows, or more */
     int timers_count;
     hf_list signals;                            /* not taken, in order */
     hf_list signal_waits;                       /* hf_wait.node of waiting fibers, in order */
@@ -232,6 +234,8 @@ struct hf_wf {
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
     bool is_current;                       /* the step at hand is in no history yet */
+    hf_wtask *kept_task;     /* its fibers may still use the task of a step that did not end; freed with the run */
+    bool keeps_task;         /* the task at hand becomes that */
     hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
     hf_payload_bag payloads; /* payloads that its fibers own */
     hf_payload input;

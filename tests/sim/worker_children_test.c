@@ -11,7 +11,7 @@
 typedef struct scene {
     const char *name;
     hf_function parent;
-    bool is_canceled; /* the parent is, after three seconds */
+    bool is_canceled; /* the parent is, after three seconds; one that is reset: reset */
     hf_status expected;
     const char *result; /* of the parent; its failure's sentence if it fails */
 } scene;
@@ -127,6 +127,18 @@ static hf_status exists(hf_payload in, hf_payload *ret_out)
     return hf_payload_printf(ret_out, "\"%s %s\"", hf_status_name(twice), hf_status_name(bad));
 }
 
+/* It is reset to its last workflow task: its first child keeps its id, and its second one has another. */
+static hf_status reset_parent(hf_payload in, hf_payload *ret_out)
+{
+    hf_payload first = {0};
+    hf_payload second = {0};
+    (void)in;
+    HF_TRY(hf_child_run("child", hf_payload_of_json("\"1\""), &first));
+    HF_TRY(hf_sleep(hf_seconds(30)));
+    HF_TRY(hf_child_run("child", hf_payload_of_json("\"2\""), &second));
+    return hf_payload_printf(ret_out, "[%s, %s]", (const char *)first.data, (const char *)second.data);
+}
+
 /* ---- Any workflow ------------------------------------------------------------------------------------------------ */
 
 static hf_status listener(hf_payload in, hf_payload *ret_out)
@@ -175,7 +187,13 @@ static hf_status play(void *arg)
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     HF_TRY(hf_fork(scope, run_worker, worker));
     HF_TRY(hf_start(service, "parent", hf_payload_none(), &execution, .task_queue = "q", .id = "p"));
-    if (s->is_canceled) {
+    if (s->is_canceled && s->parent == reset_parent) {
+        hf_execution *again = NULL;
+        HF_TRY(hf_sleep(hf_seconds(10)));
+        HF_TRY(hf_reset(execution, &again, .point = HF_RESET_LAST));
+        hf_execution_free(execution);
+        execution = again;
+    } else if (s->is_canceled) {
         HF_TRY(hf_sleep(hf_seconds(3)));
         HF_TRY(hf_cancel(execution));
     }
@@ -205,6 +223,7 @@ static void a_child_ends_before_its_parent_goes_on(void **state)
         {"continues as new", chain, false, HF_OK, "{\"status\": \"HF_OK\", \"after\": 4, \"got\": \"p 1\"}"},
         {"fails", fails, false, HF_ERR_FAILED, "child workflow 'child' failed"},
         {"many", many, false, HF_OK, "\"20 children\""},
+        {"reset", reset_parent, true, HF_OK, "[\"p 1\", \"p 2\"]"},
         {"exists", exists, false, HF_OK, "\"HF_ERR_EXISTS HF_ERR_INVALID\""},
     };
     (void)state;

@@ -233,6 +233,7 @@ static void give_stack_back(hf_fiber *driver, hf_fiber *member)
     member->kind = HF_FIBER_PLAIN;
     member->crew = NULL;
     member->is_evicted = false;
+    member->is_reading = false;
     member->evicted_calls = 0;
     member->locals = NULL;
     member->failure = NULL;
