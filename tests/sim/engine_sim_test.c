@@ -4,7 +4,7 @@
 
 #include "sim/engine/sim.h"
 
-enum { SEEDS = 20000, SEEDS_SQLITE = 300, SEEDS_FOR_ALL = 4000 };
+enum { SEEDS = 12000, SEEDS_SQLITE = 300, SEEDS_FOR_ALL = 4000 };
 
 /* A build with seeded bugs should find violations as soon as possible. */
 #if defined(HF_CANARIES) && HF_CANARIES

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CRASHES_MANY = 300 }; /* in one world; from then on the process lives longer */
+
 #define HEAL_MAX (4 * 3600 * SIM_SECOND) /* of virtual time: every run is over by then */
 enum { STEPS_MAX = 400000, PROBE_PERCENT_MIN = 1 };
 /* What is met by one seed in a hundred is met by half as many in hardly any thousand. */
@@ -184,7 +186,9 @@ static void decide_fate(sim_world *world, sim_actor *actor)
         sim_world_crash(world);
     }
     /* Sometimes it dies again, before it has opened completely. */
-    sim_wake_in(world, actor, sim_chance(world, 100) ? sim_upto(world, 2 * SIM_MS) : sim_upto(world, 3 * SIM_SECOND));
+    int64_t pause = sim_chance(world, 100) ? sim_upto(world, 2 * SIM_MS) : sim_upto(world, 3 * SIM_SECOND);
+    /* On a slow disk a life of a second or two may be too short for anything to be acknowledged. */
+    sim_wake_in(world, actor, pause + (world->crashes > CRASHES_MANY ? 30 * SIM_SECOND : 0));
 }
 
 static bool is_enough(const sim_world *world)
