@@ -83,7 +83,7 @@ HF_API HF_MUST_USE hf_status hf_json_get_real(hf_payload in, const char *path, d
 HF_API HF_MUST_USE hf_status hf_json_get_bool(hf_payload in, const char *path, bool *ret_flag);
 /* Elements of an array, keys of an object. */
 HF_API HF_MUST_USE hf_status hf_json_get_count(hf_payload in, const char *path, size_t *ret_count);
-/* What there is. HF_KIND_MISSING is no failure here: so optional values can be looked for. */
+/* The kind of the value at the path. A missing value is HF_KIND_MISSING and not a failure, so optional values can be looked for. */
 HF_API HF_MUST_USE hf_status hf_json_get_kind(hf_payload in, const char *path, hf_json_kind *ret_kind);
 /* The value itself, as JSON text, borrowed from `in`: no NUL follows it. Numbers have their digits. */
 HF_API HF_MUST_USE hf_status hf_json_get_view(hf_payload in, const char *path, hf_payload *ret_view);
