@@ -297,7 +297,11 @@ void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
         insight->is_known = true;
         HF_LIST_EACH(node, &wf->signal_waits)
         {
-            hf_insight_add(&insight->waits, hf_str_of(HF_CONTAINER_CONST(node, hf_wait, node)->object_name));
+            const hf_wait *wait = HF_CONTAINER_CONST(node, hf_wait, node);
+            const char *name = NULL;
+            for (size_t i = 0; (name = hf_wf_awaited(wait, i)) != NULL; i++) {
+                hf_insight_add(&insight->waits, hf_str_of(name));
+            }
         }
         HF_LIST_EACH(node, &wf->signals)
         {

@@ -379,7 +379,12 @@ hf_status hf_wf_deliver_updates(hf_op *op, hf_wf *wf, int64_t before, size_t *ne
 /* The same for one that an UpdateAdmitted event brings, after a reset. */
 hf_status hf_wf_admitted(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 
-/* signals.c: signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
+/* signals.c: for hf_crew_ops, and the i-th signal that a fiber in signal_waits waits for; NULL = there are no more. */
+hf_status hf_wf_signal_check(hf_fiber *self, void *state, const char *verb, const char *name);
+hf_status hf_wf_signal_take(void *state, hf_signal_case *signal);
+hf_list *hf_wf_signal_waits(void *state);
+const char *hf_wf_awaited(const hf_wait *wait, size_t i);
+/* Signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
 hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena);
 /* The other side: they come before all others. Fails: HF_ERR_NOMEM, HF_ERR_INVALID. */
 hf_status hf_wf_decode_signals(hf_op *op, hf_wf *wf, hf_str bytes);

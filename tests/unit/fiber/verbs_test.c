@@ -682,6 +682,7 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_close NULL
 #define call_hf_activity_run NULL
 #define call_hf_signal_wait NULL
+#define call_hf_signal_wait_any NULL
 #define call_hf_signal_try NULL
 #define call_hf_child_run NULL
 #define call_hf_child_start NULL
@@ -876,7 +877,7 @@ static void play_timer_cancel(void *state, hf_crew_timer *timer)
     p->timers[timer->id] = NULL;
 }
 
-static const hf_crew_ops PLAY_OPS = {play_timer_start, play_timer_cancel};
+static const hf_crew_ops PLAY_OPS = {play_timer_start, play_timer_cancel, NULL, NULL, NULL};
 
 static hf_status one_in_workflow(void *arg)
 {
