@@ -50,7 +50,7 @@ static void tell(hf_stream *stream, health state)
     hf_grpc_head(frame, false, 2);
     frame[HF_GRPC_HEAD_LEN] = 1 << 3 | HF_PB_WIRE_VARINT;
     frame[HF_GRPC_HEAD_LEN + 1] = (unsigned char)state;
-    stream->watched = state;
+    stream->watched = (int32_t)state;
     hf_buf_put(&stream->h2.out, frame, sizeof frame);
     if (hf_buf_status(&stream->h2.out) == HF_OK) {
         hf_h2_put(stream->link->h2, &stream->h2, sizeof frame);
