@@ -53,6 +53,7 @@ struct hf_core {
     size_t due_loads;      /* runs that are being loaded for their deadlines */
     size_t fired;          /* runs of the open batch that a deadline has changed */
     size_t delivered;      /* messages of the open batch */
+    size_t canceled;       /* calls that were canceled in this portion */
     hf_cursor due_cursor;  /* over deadlines on disk, by time and run */
     bool tasks_on_disk;    /* the table may have waiting tasks: new queues look there */
     hf_heap polls;         /* hf_call by deadline: polls with a timeout of their own. The others, in order: */
