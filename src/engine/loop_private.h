@@ -43,6 +43,7 @@ typedef struct hf_engine {
     size_t early_count;    /* of those; at most HF_CANCELS_MAX */
     bool is_closing;       /* the engine thread's copy of `closing` */
     int64_t held_since;    /* mono ns; 0 = no batch is held back */
+    int64_t nap;           /* ns: how long the next nap is (loop.c) */
     unsigned commits_since_checkpoint;
     hf_store_request checkpoint;
     bool checkpointing;
