@@ -80,7 +80,7 @@ static hf_status parse(const char *text, hf_where *ret_where, hf_op *op, size_t 
                           ret_where, ret_column);
 }
 
-static void filters_fit_rows(void **state)
+static void where_F1_filters_fit_rows(void **state)
 {
     attr_row rows[4];
     (void)state;
@@ -514,7 +514,7 @@ static void types_and_attributes_have_names(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test_setup_teardown(filters_fit_rows, setup, teardown),
+    cmocka_unit_test_setup_teardown(where_F1_filters_fit_rows, setup, teardown),
     cmocka_unit_test_setup_teardown(what_is_wrong_is_named_with_its_place, setup, teardown),
     cmocka_unit_test_setup_teardown(groups_and_orders_are_for_their_callers, setup, teardown),
     cmocka_unit_test_setup_teardown(large_filters_are_refused, setup, teardown),
