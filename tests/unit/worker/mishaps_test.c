@@ -303,6 +303,66 @@ static void conditions_that_let_each_other_pass_for_ever_fail_their_task(void **
                     1, 1);
 }
 
+/* ---- Two children of one id -------------------------------------------------------------------------------------------------- */
+
+static hf_status run_kid(void *arg)
+{
+    (void)arg;
+    return hf_child_run("other", hf_payload_none(), NULL, .id = "kid", .task_queue = "nobody",
+                        .on_cancel = HF_CANCEL_TRY);
+}
+
+static hf_status start_kid(void *arg)
+{
+    hf_status *status = arg;
+    *status = hf_child_start("other", hf_payload_none(), .id = "kid", .task_queue = "nobody");
+    return *status == HF_ERR_EVICTED ? *status : HF_OK;
+}
+
+/* In one step a child is asked for that has the id of one that runs, and that one is canceled. */
+static hf_status has_two_kids(hf_payload in, hf_payload *ret_out)
+{
+    hf_status second = HF_OK;
+    (void)in;
+    HF_AUTO(hf_scope_close) hf_scope *outer = NULL;
+    HF_TRY(hf_scope_open(&outer));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, run_kid, NULL));
+        HF_TRY(hf_signal_wait("go", NULL));
+        HF_TRY(hf_fork(outer, start_kid, &second));
+        HF_TRY(hf_yield());
+        HF_TRY(hf_scope_cancel(scope));
+    }
+    HF_TRY(hf_join(outer));
+    return hf_payload_printf(ret_out, "\"%s\"", hf_status_name(second));
+}
+
+static hf_status signal_go(play *p)
+{
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_signal(p->execution, "go", hf_payload_none()));
+    return await_it(p);
+}
+
+static hf_status add_two_kids(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "w", has_two_kids);
+}
+
+static void a_child_is_canceled_in_the_step_that_asks_for_its_id_again(void **state)
+{
+    (void)state;
+    on_both((play_options){.add = add_two_kids,
+                           .before = start_it,
+                           .body = signal_go,
+                           .result = "\"HF_ERR_EXISTS\"",
+                           .log = "w: StartChildWorkflowExecution;\n"
+                                  "w: StartChildWorkflowExecution; RequestCancelExternalWorkflowExecution;\n"
+                                  "w: CompleteWorkflowExecution;\n"});
+}
+
 /* ---- Messages ---------------------------------------------------------------------------------------------------------------- */
 
 static hf_status on_end(void *arg, hf_payload in, hf_payload *ret_out)
@@ -467,6 +527,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_task_that_was_dropped_lets_no_condition_pass),
         cmocka_unit_test(T6_what_a_handler_asks_for_in_the_last_step_goes_along),
         cmocka_unit_test(conditions_that_let_each_other_pass_for_ever_fail_their_task),
+        cmocka_unit_test(a_child_is_canceled_in_the_step_that_asks_for_its_id_again),
         cmocka_unit_test(a_message_needs_ids_and_may_lack_its_place),
         cmocka_unit_test(a_cancel_reaches_the_attempt_that_counts),
         cmocka_unit_test(an_activity_that_is_pinned_stays),
