@@ -402,25 +402,25 @@ static void weather(const char *what, uint64_t count, void (*one_play)(uint64_t 
 static void programs_end_whatever_happens_with_workflows_in_memory(void **state)
 {
     (void)state;
-    weather("storms with workflows in memory", 1000, kept);
+    weather("storms with workflows in memory", 700, kept);
 }
 
 static void programs_end_whatever_happens_evicted_at_every_await(void **state)
 {
     (void)state;
-    weather("storms with none", 1000, evicted);
+    weather("storms with none", 700, evicted);
 }
 
 static void programs_end_whatever_happens_with_room_for_one(void **state)
 {
     (void)state;
-    weather("storms with room for one", 1000, few);
+    weather("storms with room for one", 500, few);
 }
 
 static void programs_end_whatever_happens_when_the_process_is_killed(void **state)
 {
     (void)state;
-    weather("storms with kills", 400, killed);
+    weather("storms with kills", 250, killed);
 }
 
 static const struct CMUnitTest TESTS[] = {

@@ -211,7 +211,7 @@ static hf_status buy(buyer *b)
     if (b->count == IDS_MAX) {
         return HF_OK;
     }
-    uint64_t id = hf_hash_mix(b->all->seed, ++b->all->charges) | 1;
+    uint64_t id = hf_hash_mix(hf_hash_mix(hf_hash_mix(b->all->seed, 7), b->all->owner), ++b->all->charges) | 1;
     int attempts = draw(b, 2) == 0 ? 1 : 3;
     bool is_short = draw(b, 4) == 0;
     hf_on_cancel how = HOWS[draw(b, HF_COUNT_OF(HOWS))];
