@@ -55,7 +55,7 @@ typedef struct hf_tally {
 typedef struct hf_outcome {
     uint64_t index;   /* of the child, in fork order from 0 */
     const char *name; /* of the child, or NULL */
-    void *arg;        /* what it was forked with */
+    void *arg;        /* what it was forked with; NULL for an activity or a workflow without a fiber */
     hf_status status;
     const hf_failure *failure; /* NULL when status is HF_OK */
 } hf_outcome;

@@ -97,6 +97,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->payloads.boxes);
     hf_list_init(&wf->untils);
     hf_list_init(&wf->patches);
+    hf_list_init(&wf->names);
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
@@ -226,9 +227,8 @@ static void tell_canceled(const hf_wf *wf)
     {
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (record->type == HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK && !record->is_withdrawn) {
-            hf_assert(record->canceled_id.len > 0);
-            (void)hf_service_cancel_activity(wf->worker->given, wf->worker->namespace_, wf->run_id,
-                                             record->canceled_id);
+            hf_assert(record->id.len > 0);
+            (void)hf_service_cancel_activity(wf->worker->given, wf->worker->namespace_, wf->run_id, record->id);
         }
     }
 }
@@ -434,7 +434,8 @@ static hf_status open_crew(hf_wf *wf)
 static size_t bytes_of(const hf_wf *wf)
 {
     hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
-    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes + wf->kept.used;
+    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes +
+           wf->kept.used + wf->jobs_bytes;
 }
 
 static hf_status drive(void *arg)

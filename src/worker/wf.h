@@ -4,6 +4,9 @@
 
 #include "worker/worker_private.h"
 
+#include "fiber/crew/job.h"
+
+#include <holdfast/child.h>
 #include <holdfast/handler.h>
 #include <holdfast/run.h>
 
@@ -34,12 +37,11 @@ typedef struct hf_command_record hf_command_record;
 /* A command that the workflow made, until the history shows its event. In the recorder's arena. */
 struct hf_command_record {
     hf_node node;
-    int32_t type;                    /* hf_pb_command_type */
-    hf_str id;                       /* of the activity or timer */
-    hf_str name;                     /* type of the activity */
-    hf_span span;                    /* of the timer */
-    int64_t scheduled_event_id;      /* of the activity to cancel */
-    hf_str canceled_id;              /* the id of that activity */
+    int32_t type;               /* hf_pb_command_type */
+    hf_str id;                  /* of the activity or timer; not compared if it is to be canceled: its event has none */
+    hf_str name;                /* type of the activity */
+    hf_span span;               /* of the timer */
+    int64_t scheduled_event_id; /* of the activity to cancel */
     struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
     struct hf_wf_ask *ask;  /* the child, signal or cancel that waits for its event, or NULL */
@@ -54,11 +56,12 @@ typedef struct hf_recorder {
     hf_arenas *from; /* source of the arena for a step; between steps the recorder has a small arena of its own */
 } hf_recorder;
 
-/* An activity that a fiber waits for. On that fiber's stack. */
+/* An activity that a fiber waits for, on that fiber's stack; or one that was forked into a scope, in an
+ * hf_wf_activity_job. */
 typedef struct hf_wf_activity {
     hf_node node; /* in scheduling or a bucket of activities, which it leaves by its end or when it is given up */
     hf_wf *wf;
-    hf_wait wait;
+    hf_wait *wait;  /* of the fiber; NULL = it was forked */
     const char *id; /* the caller's; NULL = its number */
     uint64_t seq;
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
@@ -66,8 +69,21 @@ typedef struct hf_wf_activity {
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
+    bool is_asked;                  /* forked: it was asked to end */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_activity;
+
+/* An activity that is a child of a scope, without a fiber (forks.c). */
+typedef struct hf_wf_activity_job {
+    hf_wf_activity activity;
+    hf_crew_job job;
+    const char *name;    /* hf_wf_intern */
+    hf_payload *ret_out; /* the caller's, or NULL */
+    hf_payload *ret_details;
+    hf_on_cancel on_cancel;
+    size_t len; /* of the allocation */
+    char id[];  /* NUL-terminated, if it has one of its own */
+} hf_wf_activity_job;
 
 /* A canceled activity, until the history shows its end: no fiber waits for it, but its id is in use. */
 typedef struct hf_wf_leftover {
@@ -77,11 +93,12 @@ typedef struct hf_wf_leftover {
     char id[];
 } hf_wf_leftover;
 
-/* A child, or a signal or cancel to another workflow, that a fiber waits for. On that fiber's stack. */
+/* A child, or a signal or cancel to another workflow, that a fiber waits for, on that fiber's stack; or a child that was
+ * forked into a scope, in an hf_wf_child_job. */
 typedef struct hf_wf_ask {
     hf_node node; /* in asking or a bucket of asks, which it leaves by its end or when it is given up */
     hf_wf *wf;
-    hf_wait wait;
+    hf_wait *wait;             /* of the fiber; NULL = it was forked */
     const char *id;            /* workflow id of the other one */
     int64_t event_id;          /* of its ...Initiated event; 0 = the history has not shown it yet */
     hf_command_record *record; /* until then */
@@ -90,8 +107,25 @@ typedef struct hf_wf_ask {
     bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
+    bool is_asked;                  /* forked: it was asked to end */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_ask;
+
+/* A child workflow that is a child of a scope, without a fiber (forks.c). */
+typedef struct hf_wf_child_job {
+    hf_wf_ask ask;
+    hf_crew_job job;
+    const char *type; /* hf_wf_intern */
+    hf_payload *ret_out;
+    hf_on_cancel on_cancel;
+} hf_wf_child_job;
+
+/* A name that many forked activities share. */
+typedef struct hf_wf_name {
+    hf_node node; /* in wf->names */
+    size_t len;
+    char text[]; /* NUL-terminated */
+} hf_wf_name;
 
 /* A timer of the crew's. */
 typedef struct hf_wf_timer {
@@ -223,6 +257,8 @@ struct hf_wf {
     hf_list untils;                             /* by number */
     uint64_t until_number;                      /* of the last one */
     hf_list patches;
+    hf_list names;              /* of forked activities and children */
+    size_t jobs_bytes;          /* memory of those */
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
@@ -344,6 +380,29 @@ void hf_wf_answered(hf_wf *wf, const hf_pb_history_event *event);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
 void hf_wf_fired(hf_wf *wf, hf_str timer_id);
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover);
+
+/* verbs_activity.c, for forks.c: the parts of an activity's life. */
+/* Makes the command; the activity waits for its event from now on. NULL: no memory, and the step fails. */
+hf_command_record *hf_wf_schedule(hf_wf *wf, hf_wf_activity *activity, const char *name, hf_payload in,
+                                  const hf_activity_options *options);
+void hf_wf_withdraw_activity(hf_wf *wf, const hf_wf_activity *activity);
+void hf_wf_leave_activity(hf_wf *wf, const hf_wf_activity *activity, hf_on_cancel how);
+void hf_wf_cancel_activity(hf_wf *wf, const hf_wf_activity *activity);
+/* What its end means: the status of the call and its outputs. `is_canceled`: the caller knows why it ended canceled. */
+hf_status hf_wf_activity_outcome(hf_wf *wf, const char *name, const hf_wf_activity *activity, bool is_canceled,
+                                 hf_payload *ret_out, hf_payload *ret_details);
+/* verbs_child.c, for forks.c: the same for a child. */
+hf_status hf_wf_check_child(hf_op *op, const hf_wf *wf, const char *verb, const char *type, hf_payload in,
+                            const hf_child_options *options);
+hf_command_record *hf_wf_start_child(hf_wf *wf, hf_wf_ask *ask, const char *type, hf_payload in,
+                                     const hf_child_options *options);
+void hf_wf_withdraw_ask(hf_wf *wf, const hf_wf_ask *ask);
+void hf_wf_cancel_child(hf_wf *wf, const hf_wf_ask *ask);
+hf_status hf_wf_child_outcome(hf_wf *wf, const char *type, const hf_wf_ask *ask, bool is_canceled, hf_payload *ret_out);
+
+/* forks.c: the end of a forked one has come. Frees it. */
+void hf_wf_end_activity_job(hf_wf_activity *activity);
+void hf_wf_end_child_job(hf_wf_ask *ask);
 /* Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_signaled(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *signal);
 /* The closing command is taken out of the records; the activation puts it behind all others. */

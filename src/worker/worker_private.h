@@ -14,7 +14,9 @@
  *     nothing else.
  * worker-K4  Work that hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory. It
  *     may not call the service any more, which may be closed by then: all calls go through `guard`, which refuses them
- *     from then on. */
+ *     from then on.
+ * worker-K5  An activity or child without a fiber costs at most 512 bytes beside its payload: its job, its branch and its
+ *     command (forks.c). */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 

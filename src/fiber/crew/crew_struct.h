@@ -16,6 +16,8 @@ struct hf_crew {
     hf_msg *mail_tail;
     hf_list members;  /* fibers with a branch of the crew */
     hf_list timers;   /* armed */
+    hf_list jobs;     /* hf_crew_job.node: children without a fiber (job.h) */
+    size_t job_count; /* in jobs */
     hf_list owned;    /* objects that members made: owned.h */
     hf_scope *root;   /* owned by the driver; holds the first member's branch */
     hf_branch *first; /* kept by the root scope */

@@ -3,6 +3,7 @@
 
 #include "base/span.h"
 #include "fiber/crew/crew_private.h"
+#include "fiber/crew/job.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 
@@ -280,6 +281,10 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_branch *branch)
     hf_dispatcher *on = branch->on;
     hf_assert(branch->scope->home == sched); /* fiber-F1 */
     hf_assert(atomic_load_explicit(&branch->cancel_requested, memory_order_relaxed));
+    if (hf_branch_is_job(branch)) {
+        hf_crew_job_cancel(branch);
+        return true;
+    }
     if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
         __atomic_load_n(&branch->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
         return false;

@@ -17,6 +17,7 @@
 #include "fiber/watch/snapshot.h"
 
 #include "fiber/crew/crew_private.h"
+#include "fiber/crew/job.h"
 #include "fiber/sched/dispatch.h"
 #include "fiber/sched/safepoint.h"
 #include "fiber/watch/backtrace.h"
@@ -245,7 +246,9 @@ static void see_branch(const camera *cam, uint32_t idx, uint32_t parent, hf_bran
     } else if (atomic_load(&branch->at) != NULL) {
         node->state = (uint8_t)see_fiber(cam, node, branch->fiber);
     } else {
-        node->state = branch->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
+        node->state = branch->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED
+                      : hf_branch_is_job(branch)         ? HF_SNAP_JOB
+                                                         : HF_SNAP_NEW;
     }
 }
 

@@ -669,10 +669,12 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_open NULL
 #define call_hf_close NULL
 #define call_hf_activity_run NULL
+#define call_hf_fork_activity NULL
 #define call_hf_signal_wait NULL
 #define call_hf_signal_try NULL
 #define call_hf_child_run NULL
 #define call_hf_child_start NULL
+#define call_hf_fork_child NULL
 #define call_hf_external_signal NULL
 #define call_hf_external_cancel NULL
 #define call_hf_on_signal NULL
