@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_CHAN_H
 #define HOLDFAST_CHAN_H
 
+#include <holdfast/payload.h>
 #include <holdfast/scope.h>
 #include <holdfast/wait.h>
 
@@ -14,11 +15,20 @@ typedef struct hf_chan_options {
     hf_runtime *runtime; /* needed on a plain thread only */
 } hf_chan_options;
 
-typedef enum hf_case_kind { HF_CASE_RECV, HF_CASE_SEND } hf_case_kind;
+typedef enum hf_case_kind {
+    HF_CASE_RECV,
+    HF_CASE_SEND,
+    HF_CASE_SIGNAL /* in a workflow: a signal comes, or is stored */
+} hf_case_kind;
+/* Of HF_CASE_SIGNAL: {.kind = HF_CASE_SIGNAL, .value = &approval} with hf_signal_case approval = {.name = "approve"}. */
+typedef struct hf_signal_case {
+    const char *name;   /* of the signal; NULL = this case never happens */
+    hf_payload payload; /* set when the case is taken; freed as that of hf_signal_wait */
+} hf_signal_case;
 typedef struct hf_case {
     hf_case_kind kind;
-    hf_chan *chan;    /* NULL = this case never happens */
-    void *value;      /* recv: where to write; send: what to send */
+    hf_chan *chan;    /* NULL = this case never happens; not used by HF_CASE_SIGNAL */
+    void *value;      /* recv: where to write; send: what to send; signal: its hf_signal_case */
     hf_status status; /* of the case that was taken: HF_OK or HF_ERR_CLOSED */
 } hf_case;
 #define HF_SELECT_COUNT_MAX 64
@@ -44,8 +54,11 @@ HF_API HF_MUST_USE hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
 HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
 
 /* Waits until a case is ready, does it and gives its index. If several are ready, the first of them is taken. A closed
- * channel is ready: the call returns HF_OK, and the case's .status is HF_ERR_CLOSED.
- * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
+ * channel is ready: the call returns HF_OK, and the case's .status is HF_ERR_CLOSED. A signal that nobody has taken makes
+ * its case ready; several of one name are taken in their order, one by each call.
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID: more than HF_SELECT_COUNT_MAX cases, or the
+ * name of a signal is empty or too long; HF_ERR_MISUSE: a case lacks its value, a signal has a handler (handler.h), or is a
+ * case outside of a workflow. */
 HF_API HF_MUST_USE hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx,
                                             const hf_wait_options *options);
 /* Never waits. Fails: HF_ERR_AGAIN: no case is ready; HF_ERR_INVALID: as for hf_select. */

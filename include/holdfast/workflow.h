@@ -128,6 +128,13 @@ HF_API HF_MUST_USE hf_status hf_fork_activity_with(hf_scope *scope, const char *
  * HF_ERR_MISUSE outside a workflow. */
 HF_API HF_MUST_USE hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
 
+/* Takes the oldest stored signal that has one of these names, or waits for the first that comes; `*ret_idx` is the index of
+ * its name. `names` has 1 to 64 names and is borrowed; `ret_out` may be NULL. To wait for signals beside channels, make
+ * them cases of hf_select (chan.h).
+ * Fails: HF_ERR_INVALID: too many names, or none; else as hf_signal_wait. */
+HF_API HF_MUST_USE hf_status hf_signal_wait_any_with(const char *const *names, size_t count, size_t *ret_idx,
+                                                     hf_payload *ret_out, const hf_wait_options *options);
+
 /* Of the running workflow; NULL outside. */
 HF_API const char *hf_workflow_id(void);
 HF_API const char *hf_workflow_run_id(void);
@@ -146,6 +153,9 @@ HF_END_DECLS
 #define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_SIGNAL_WAIT_(name, ret_out, ...) \
     hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define hf_signal_wait_any(...) HF_SIGNAL_WAIT_ANY_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_SIGNAL_WAIT_ANY_(names, count, ret_idx, ret_out, ...) \
+    hf_signal_wait_any_with((names), (count), (ret_idx), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
@@ -167,6 +177,13 @@ hf_signal_wait(const char *name, hf_payload *ret_out,
 {
     options.size = sizeof options;
     return hf_signal_wait_with(name, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_signal_wait_any(const char *const *names, size_t count, size_t *ret_idx, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_signal_wait_any_with(names, count, ret_idx, ret_out, &options);
 }
 #endif
 /* clang-format on */

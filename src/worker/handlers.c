@@ -86,8 +86,11 @@ static bool is_waited_for(const hf_wf *wf, const char *name)
 {
     HF_LIST_EACH(node, &wf->signal_waits)
     {
-        if (strcmp(HF_CONTAINER_CONST(node, hf_wait, node)->object_name, name) == 0) {
-            return true;
+        const char *awaited = NULL;
+        for (size_t i = 0; (awaited = hf_wf_awaited(HF_CONTAINER_CONST(node, hf_wait, node), i)) != NULL; i++) {
+            if (strcmp(awaited, name) == 0) {
+                return true;
+            }
         }
     }
     return false;

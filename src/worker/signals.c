@@ -2,6 +2,7 @@
 #include "worker/wf.h"
 
 #include "fiber/crew/strand.h"
+#include "fiber/sync/chan.h"
 #include "fiber/verbs.h"
 #include "history/limits.h"
 
@@ -15,6 +16,25 @@ static bool abort_signal(hf_wait *wait)
 }
 
 static const hf_wait_kind SIGNAL = {"hf_signal_wait", abort_signal};
+
+/* A fiber in hf_signal_wait_any. On its stack. */
+typedef struct any_wait {
+    hf_wait wait;
+    const char *const *names;
+    size_t count;
+    size_t idx; /* which of them has come */
+} any_wait;
+
+static const hf_wait_kind ANY = {"hf_signal_wait_any", abort_signal};
+
+const char *hf_wf_awaited(const hf_wait *wait, size_t i)
+{
+    if (wait->kind == &ANY) {
+        const any_wait *any = HF_CONTAINER_CONST(wait, any_wait, wait);
+        return i < any->count ? any->names[i] : NULL;
+    }
+    return i == 0 ? wait->object_name : NULL; /* of hf_signal_wait, or a case of hf_select */
+}
 
 static hf_wf_signal *take_signal(hf_wf *wf, hf_str name)
 {
@@ -98,6 +118,123 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     HF_LEAVE(self, status);
 }
 
+/* The oldest stored signal that has one of the names. */
+static hf_wf_signal *take_oldest(hf_wf *wf, any_wait *any)
+{
+    HF_LIST_EACH(node, &wf->signals)
+    {
+        hf_wf_signal *signal = HF_CONTAINER(node, hf_wf_signal, node);
+        for (any->idx = 0; any->idx < any->count; any->idx++) {
+            if (hf_str_equal(hf_str_of(any->names[any->idx]), hf_str_of_len(signal->name, signal->name_len))) {
+                hf_list_remove(node);
+                return signal;
+            }
+        }
+    }
+    return NULL;
+}
+
+static hf_status check_any(hf_fiber *self, const hf_wf *wf, const any_wait *any, const size_t *ret_idx)
+{
+    static const char VERB[] = "hf_signal_wait_any";
+    if (wf == NULL || any->names == NULL || ret_idx == NULL) {
+        return hf_refuse(
+            self, HF_ERR_MISUSE,
+            "hf_signal_wait_any needs names and a place for the index, and can only be called in a workflow");
+    }
+    if (any->count == 0 || any->count > HF_SELECT_COUNT_MAX) {
+        return hf_refuse_at(self, HF_ERR_INVALID, VERB, "%s waits for 1 to %d names", VERB, HF_SELECT_COUNT_MAX);
+    }
+    for (size_t i = 0; i < any->count; i++) {
+        HF_TRY(check(self, wf, VERB, any->names[i]));
+    }
+    return HF_OK;
+}
+
+hf_status hf_signal_wait_any_with(const char *const *names, size_t count, size_t *ret_idx, hf_payload *ret_out,
+                                  const hf_wait_options *options)
+{
+    HF_OPTIONS(hf_wait_options, options, hf_signal_wait_any);
+    HF_VERB_ENTER(self, hf_signal_wait_any, NULL);
+    hf_wf *wf = hf_wf_self();
+    any_wait any = {.names = names, .count = count};
+    hf_status status = check_any(self, wf, &any, ret_idx);
+    status = status == HF_OK ? hf_may_wait_for(self, "hf_signal_wait_any", options) : status;
+    hf_wf_signal *signal = status == HF_OK ? take_oldest(wf, &any) : NULL;
+    if (status == HF_OK && signal == NULL) {
+        hf_wait_init(&any.wait, self, &ANY, wf, names[0]);
+        hf_list_push_back(&wf->signal_waits, &any.wait.node);
+        status = hf_park(self, &any.wait, hf_wait_deadline(self, self->rt, options));
+        signal = any.wait.value;
+    }
+    if (status == HF_OK) {
+        hf_assert(any.idx < count);
+        *ret_idx = any.idx;
+        give_signal(wf, signal, ret_out);
+    }
+    HF_LEAVE(self, status);
+}
+
+/* ---- Cases of hf_select ------------------------------------------------------------------------------------------ */
+
+hf_status hf_wf_signal_check(hf_fiber *self, void *state, const char *verb, const char *name)
+{
+    return check(self, state, verb, name);
+}
+
+hf_status hf_wf_signal_take(void *state, hf_signal_case *to)
+{
+    hf_wf *wf = state;
+    hf_wf_signal *signal = take_signal(wf, hf_str_of(to->name));
+    if (signal == NULL) {
+        return HF_ERR_AGAIN;
+    }
+    give_signal(wf, signal, &to->payload);
+    return HF_OK;
+}
+
+hf_list *hf_wf_signal_waits(void *state)
+{
+    return &((hf_wf *)state)->signal_waits;
+}
+
+/* ---- Delivery ---------------------------------------------------------------------------------------------------- */
+
+/* Whether the fiber waits for this name. */
+static bool wants(hf_wait *wait, hf_str name)
+{
+    const char *awaited = NULL;
+    for (size_t i = 0; (awaited = hf_wf_awaited(wait, i)) != NULL; i++) {
+        if (hf_str_equal(name, hf_str_of(awaited))) {
+            if (wait->kind == &ANY) {
+                HF_CONTAINER(wait, any_wait, wait)->idx = i;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gives the signal to a fiber that waits for it. False: its select has taken another case. */
+static bool hand_over(hf_wf *wf, hf_wait *wait, hf_wf_signal *signal)
+{
+    if (wait->kind != &hf_select_case) {
+        hf_list_remove(&wait->node);
+        wait->value = signal;
+        hf_wake(wait, HF_OK);
+        return true;
+    }
+    hf_wait *main = NULL;
+    hf_signal_case *to = wait->value;
+    if (!hf_select_claim(wait, HF_OK, &main)) {
+        return false;
+    }
+    hf_list_remove(&wait->node);
+    give_signal(wf, signal, &to->payload);
+    hf_wake(main, HF_OK);
+    return true;
+}
+
 /* Starts the handler of a signal and frees the signal. */
 static hf_status handle(hf_op *op, hf_wf *wf, const hf_wf_handler *handler, hf_wf_signal *signal)
 {
@@ -120,10 +257,7 @@ static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
     HF_LIST_EACH(node, &wf->signal_waits)
     {
         hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
-        if (hf_str_equal(name, hf_str_of(wait->object_name))) {
-            hf_list_remove(node);
-            wait->value = signal;
-            hf_wake(wait, HF_OK);
+        if (wants(wait, name) && hand_over(wf, wait, signal)) {
             hf_leave(self);
             return HF_OK;
         }

@@ -144,7 +144,8 @@ static void timer_cancel(void *state, hf_crew_timer *crew_timer)
     free_timer(wf, timer);
 }
 
-const hf_crew_ops hf_wf_crew_ops = {timer_start, timer_cancel};
+const hf_crew_ops hf_wf_crew_ops = {timer_start, timer_cancel, hf_wf_signal_check, hf_wf_signal_take,
+                                    hf_wf_signal_waits};
 
 static hf_wf_timer *timer_named(hf_wf *wf, hf_str timer_id)
 {

@@ -222,6 +222,7 @@ struct hf_wf {
     hf_node bucket;
     hf_node lru;
     size_t bytes;
+    int64_t used_ns;         /* mono: when its last step ended */
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
     bool is_told;            /* to end */
@@ -297,6 +298,10 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
 /* run.c: answers that a workflow task failed. Later attempts are not answered: they would fail again at once, so the
  * task times out instead. */
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
+/* fail_run.c: whether this worker fails the run instead of the workflow task (.is_strict, .fails_on_conflict). */
+bool hf_wf_fails_run(const hf_wf *wf, hf_status status);
+/* Ends the run as failed, with a failure that is not tried again. */
+void hf_wf_fail_run(hf_wf *wf, const hf_wtask *task, const hf_op *why);
 /* Makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
 /* Frees a run that was never started, and returns its task. */
@@ -433,7 +438,12 @@ hf_status hf_wf_deliver_updates(hf_op *op, hf_wf *wf, int64_t before, size_t *ne
 /* The same for one that an UpdateAdmitted event brings, after a reset. */
 hf_status hf_wf_admitted(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 
-/* signals.c: signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
+/* signals.c: for hf_crew_ops, and the i-th signal that a fiber in signal_waits waits for; NULL = there are no more. */
+hf_status hf_wf_signal_check(hf_fiber *self, void *state, const char *verb, const char *name);
+hf_status hf_wf_signal_take(void *state, hf_signal_case *signal);
+hf_list *hf_wf_signal_waits(void *state);
+const char *hf_wf_awaited(const hf_wait *wait, size_t i);
+/* Signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
 hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena);
 /* The other side: they come before all others. Fails: HF_ERR_NOMEM, HF_ERR_INVALID. */
 hf_status hf_wf_decode_signals(hf_op *op, hf_wf *wf, hf_str bytes);

@@ -496,6 +496,13 @@ static hf_status use_workers(void)
     EXPECT(hf_activity_run("name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    const char *const names[] = {"name", "other"};
+    size_t idx = 0;
+    EXPECT(hf_signal_wait_any(names, 2, &idx, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait_any(names, 2, &idx, NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    hf_signal_case signal = {.name = "name"};
+    hf_case one = {.kind = HF_CASE_SIGNAL, .value = &signal};
+    EXPECT(hf_try_select(&one, 1, &idx) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);

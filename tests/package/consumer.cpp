@@ -657,12 +657,17 @@ hf_status use_workers()
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, activity_options) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, patient_options) == HF_ERR_MISUSE);
+    const char *const names[] = {"name", "other"};
+    size_t idx = 0;
+    EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, patient_options) == HF_ERR_MISUSE);
 #if __cplusplus >= 202002L
     EXPECT(hf_worker_new(nullptr, "queue", &worker, {.cached_max = HF_OFF}) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, {.on_fiber = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity", {.is_final = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_fork_child(nullptr, "type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);

@@ -549,6 +549,16 @@ void hf_crew_close(hf_crew *crew)
 
 /* ---- On a member ------------------------------------------------------------------------------------------------- */
 
+const hf_crew_ops *hf_crew_signals(const hf_fiber *self, void **ret_state)
+{
+    const hf_crew *crew = self->crew;
+    if (crew == NULL || crew->ops->signal_waits == NULL) {
+        return NULL;
+    }
+    *ret_state = crew->state;
+    return crew->ops;
+}
+
 void *hf_crew_self_state(const hf_crew_ops *ops)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();

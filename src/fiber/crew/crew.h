@@ -24,12 +24,15 @@
 #ifndef HF_FIBER_CREW_H
 #define HF_FIBER_CREW_H
 
+#include "base/list.h"
 #include "base/op.h"
 
+#include <holdfast/chan.h>
 #include <holdfast/scope.h>
 
 typedef struct hf_crew hf_crew;
 typedef struct hf_crew_timer hf_crew_timer;
+typedef struct hf_fiber hf_fiber;
 
 /* A deadline that a member waits for. Made by the crew, which frees it after it has fired or was canceled. */
 struct hf_crew_timer {
@@ -43,6 +46,12 @@ typedef struct hf_crew_ops {
     hf_status (*timer_start)(void *state, hf_crew_timer *timer, hf_span span);
     /* The timer is no longer needed, and is freed afterwards. Not called for timers that an eviction removes. */
     void (*timer_cancel)(void *state, hf_crew_timer *timer);
+    /* Cases of hf_select that are signals. The first says whether a member may wait for a signal of this name: HF_ERR_MISUSE,
+     * HF_ERR_INVALID, reported to the member. The second takes one that is there; HF_ERR_AGAIN: none is. The third is the
+     * list of waits for signals, each with the name in hf_wait.object_name. All NULL: the crew knows no signals. */
+    hf_status (*signal_check)(hf_fiber *self, void *state, const char *verb, const char *name);
+    hf_status (*signal_take)(void *state, hf_signal_case *signal);
+    hf_list *(*signal_waits)(void *state);
 } hf_crew_ops;
 
 typedef struct hf_crew_options {

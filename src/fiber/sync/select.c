@@ -1,6 +1,8 @@
 /* Select: locks all its channels, in the order of their addresses, and takes the first case that can proceed. If
  * none can, it links a waiter into each channel and parks. To claim one of these waiters, a peer must first take the
- * whole select, by one flag. */
+ * whole select, by one flag. A case that is a signal asks the owner of the crew, and its waiter is in the owner's list: all
+ * of that happens on the crew's thread, without a lock. */
+#include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sync/chan.h"
 #include "fiber/verbs.h"
@@ -41,12 +43,25 @@ static bool abort_select(hf_wait *wait)
 const hf_wait_kind hf_select_case = {"hf_select", NULL};
 static const hf_wait_kind SELECT = {"hf_select", abort_select};
 
+/* NULL = the case has none. */
+static hf_chan *chan_of(const hf_case *c)
+{
+    return c->kind == HF_CASE_SIGNAL ? NULL : c->chan;
+}
+
+/* NULL = it is no signal, or one that never happens. */
+static hf_signal_case *signal_of(const hf_case *c)
+{
+    hf_signal_case *signal = c->kind == HF_CASE_SIGNAL ? c->value : NULL;
+    return signal != NULL && signal->name != NULL ? signal : NULL;
+}
+
 /* The distinct channels of the cases, sorted by address. */
 static size_t sort_chans(const hf_case *cases, size_t count, hf_chan **chans)
 {
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        hf_chan *chan = cases[i].chan;
+        hf_chan *chan = chan_of(&cases[i]);
         size_t at = 0;
         while (at < used && (uintptr_t)chans[at] < (uintptr_t)chan) {
             at++;
@@ -76,16 +91,33 @@ static void unlock_all(hf_chan **chans, size_t count)
     }
 }
 
+static hf_status try_signal(const hf_fiber *self, hf_signal_case *signal)
+{
+    void *state = NULL;
+    const hf_crew_ops *ops = hf_crew_signals(self, &state);
+    hf_assert(ops != NULL); /* `check` has seen it */
+    return ops->signal_take(state, signal);
+}
+
+static hf_status try_case(const hf_fiber *self, const hf_case *c, hf_wait **ret_wake)
+{
+    hf_chan *chan = chan_of(c);
+    hf_signal_case *signal = signal_of(c);
+    if (signal != NULL) {
+        return try_signal(self, signal);
+    }
+    if (chan == NULL) {
+        return HF_ERR_AGAIN;
+    }
+    return c->kind == HF_CASE_SEND ? hf_chan_send_now(chan, c->value, NULL, ret_wake)
+                                   : hf_chan_recv_now(chan, c->value, NULL, ret_wake);
+}
+
 /* Under all locks: does the first case that can go on. */
-static hf_status try_cases(hf_case *cases, size_t count, const void *not_me, size_t *ret_idx, hf_wait **ret_wake)
+static hf_status try_cases(const hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx, hf_wait **ret_wake)
 {
     for (size_t i = 0; i < count; i++) {
-        if (cases[i].chan == NULL) {
-            continue;
-        }
-        hf_status status = cases[i].kind == HF_CASE_SEND
-                               ? hf_chan_send_now(cases[i].chan, cases[i].value, not_me, ret_wake)
-                               : hf_chan_recv_now(cases[i].chan, cases[i].value, not_me, ret_wake);
+        hf_status status = try_case(self, &cases[i], ret_wake);
         if (status != HF_ERR_AGAIN) {
             cases[i].status = status;
             *ret_idx = i;
@@ -95,15 +127,27 @@ static hf_status try_cases(hf_case *cases, size_t count, const void *not_me, siz
     return HF_ERR_AGAIN;
 }
 
+static void link_signal(const hf_fiber *self, const hf_signal_case *signal, hf_wait *wait)
+{
+    void *state = NULL;
+    const hf_crew_ops *ops = hf_crew_signals(self, &state);
+    hf_assert(ops != NULL);
+    wait->object_name = signal->name;
+    hf_list_push_back(ops->signal_waits(state), &wait->node);
+}
+
 static void link_cases(hf_fiber *self, selection *sel, hf_case *cases, size_t count, hf_wait *waits)
 {
     for (size_t i = 0; i < count; i++) {
-        hf_chan *chan = cases[i].chan;
+        hf_chan *chan = chan_of(&cases[i]);
+        hf_signal_case *signal = signal_of(&cases[i]);
         hf_wait_init(&waits[i], self, &hf_select_case, sel, "");
         waits[i].number = (int64_t)i;
         waits[i].value = cases[i].value;
         if (chan != NULL) {
             hf_list_push_back(cases[i].kind == HF_CASE_SEND ? &chan->senders : &chan->receivers, &waits[i].node);
+        } else if (signal != NULL) {
+            link_signal(self, signal, &waits[i]);
         }
     }
 }
@@ -111,12 +155,15 @@ static void link_cases(hf_fiber *self, selection *sel, hf_case *cases, size_t co
 static void unlink_cases(hf_case *cases, size_t count, hf_wait *waits)
 {
     for (size_t i = 0; i < count; i++) {
-        if (cases[i].chan != NULL) {
-            hf_spin_lock(&cases[i].chan->lock);
-            if (hf_node_is_linked(&waits[i].node)) {
-                hf_list_remove(&waits[i].node);
-            }
-            hf_spin_unlock(&cases[i].chan->lock);
+        hf_chan *chan = chan_of(&cases[i]);
+        if (chan != NULL) {
+            hf_spin_lock(&chan->lock);
+        }
+        if (hf_node_is_linked(&waits[i].node)) {
+            hf_list_remove(&waits[i].node);
+        }
+        if (chan != NULL) {
+            hf_spin_unlock(&chan->lock);
         }
     }
 }
@@ -125,8 +172,9 @@ static void unlink_cases(hf_case *cases, size_t count, hf_wait *waits)
 static hf_runtime *runtime_of(const hf_case *cases, size_t count)
 {
     for (size_t i = 0; cases != NULL && i < count && i < HF_SELECT_COUNT_MAX; i++) {
-        if (cases[i].chan != NULL) {
-            return cases[i].chan->rt;
+        hf_chan *chan = chan_of(&cases[i]);
+        if (chan != NULL) {
+            return chan->rt;
         }
     }
     return NULL;
@@ -154,7 +202,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
     hf_wait_init(&sel.main, self, &SELECT, &sel, "");
     lock_all(chans, chan_count);
     hf_wait *peer = NULL;
-    hf_status status = try_cases(cases, count, NULL, ret_idx, &peer);
+    hf_status status = try_cases(self, cases, count, ret_idx, &peer);
     if (status == HF_ERR_AGAIN) {
         link_cases(self, &sel, cases, count, waits);
     }
@@ -196,6 +244,21 @@ static hf_status select_on(hf_fiber *self, hf_case *cases, size_t count, size_t 
     return status;
 }
 
+static hf_status check_signal(hf_fiber *self, const hf_case *c, size_t i)
+{
+    void *state = NULL;
+    const hf_crew_ops *ops = hf_crew_signals(self, &state);
+    if (c->value == NULL) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "case %zu is a signal and has no hf_signal_case", i);
+    }
+    if (ops == NULL) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select",
+                            "case %zu is a signal, which only a workflow can wait for", i);
+    }
+    const hf_signal_case *signal = signal_of(c);
+    return signal != NULL ? ops->signal_check(self, state, "hf_select", signal->name) : HF_OK;
+}
+
 static hf_status check(hf_fiber *self, const hf_case *cases, size_t count, const size_t *ret_idx)
 {
     if (count > HF_SELECT_COUNT_MAX) {
@@ -205,8 +268,12 @@ static hf_status check(hf_fiber *self, const hf_case *cases, size_t count, const
         return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "cases and a place for the index are needed");
     }
     for (size_t i = 0; i < count; i++) {
-        if (cases[i].chan != NULL && cases[i].value == NULL && cases[i].chan->value_len > 0) {
+        const hf_chan *chan = chan_of(&cases[i]);
+        if (chan != NULL && cases[i].value == NULL && chan->value_len > 0) {
             return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "case %zu has a channel and no value", i);
+        }
+        if (cases[i].kind == HF_CASE_SIGNAL) {
+            HF_TRY(check_signal(self, &cases[i], i));
         }
     }
     return HF_OK;
@@ -231,7 +298,7 @@ hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx)
     size_t chan_count = sort_chans(cases, count, chans);
     hf_wait *peer = NULL;
     lock_all(chans, chan_count);
-    status = try_cases(cases, count, NULL, ret_idx, &peer);
+    status = try_cases(self, cases, count, ret_idx, &peer);
     unlock_all(chans, chan_count);
     if (peer != NULL) {
         hf_wake(peer, HF_OK);

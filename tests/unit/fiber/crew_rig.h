@@ -51,7 +51,7 @@ static void timer_cancel(void *state, hf_crew_timer *timer)
     note("-%d ", (int)timer->id);
 }
 
-static const hf_crew_ops OPS = {timer_start, timer_cancel};
+static const hf_crew_ops OPS = {timer_start, timer_cancel, NULL, NULL, NULL};
 
 static inline void fire(owner *o, size_t id)
 {

@@ -91,6 +91,7 @@ CALL(fork_child, hf_fork_child_with(NULL, NULL, hf_payload_none(), NULL, options
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
 CALL(activity_fail, hf_activity_fail_with(NULL, options))
 CALL(signal_wait, hf_signal_wait_with(NULL, NULL, options))
+CALL(signal_wait_any, hf_signal_wait_any_with(NULL, 0, NULL, NULL, options))
 CALL(child_run, hf_child_run_with(NULL, hf_payload_none(), NULL, options))
 CALL(child_start, hf_child_start_with(NULL, hf_payload_none(), options))
 CALL(on_signal, hf_on_signal_with(NULL, NULL, options))
@@ -165,6 +166,7 @@ static const struct {
     {"hf_fork_child", fork_child},
     {"hf_activity_fail", activity_fail},
     {"hf_signal_wait", signal_wait},
+    {"hf_signal_wait_any", signal_wait_any},
     {"hf_child_run", child_run},
     {"hf_child_start", child_start},
     {"hf_on_signal", on_signal},

@@ -300,7 +300,7 @@ static void timer_cancel(void *state, hf_crew_timer *timer)
     world.timers[timer->id] = NULL;
 }
 
-static const hf_crew_ops OPS = {timer_start, timer_cancel};
+static const hf_crew_ops OPS = {timer_start, timer_cancel, NULL, NULL, NULL};
 
 static void fire_one(hf_rng *rng)
 {
