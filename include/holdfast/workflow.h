@@ -80,6 +80,8 @@ typedef struct hf_activity_options {
     hf_payload *ret_details; /* receives details of a failure, or what an activity that ended canceled returned; it is
                                 freed with the run; NULL = ignore */
     hf_branch **ret_branch;  /* hf_fork_activity: a handle, as that of hf_fork; NULL = none */
+    const char *file;        /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_activity_options;
 
 HF_BEGIN_DECLS
@@ -144,45 +146,53 @@ HF_END_DECLS
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options))
+#define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options), .file = __FILE__, .line = __LINE__)
 #define HF_ACTIVITY_RUN_(name, in, ret_out, ...) \
     hf_activity_run_with((name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
-#define hf_fork_activity(...) HF_FORK_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_activity_options))
+#define hf_fork_activity(...) HF_FORK_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_activity_options), .file = __FILE__, .line = __LINE__)
 #define HF_FORK_ACTIVITY_(scope, name, in, ret_out, ...) \
     hf_fork_activity_with((scope), (name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
-#define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_SIGNAL_WAIT_(name, ret_out, ...) \
     hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
-#define hf_signal_wait_any(...) HF_SIGNAL_WAIT_ANY_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_signal_wait_any(...) HF_SIGNAL_WAIT_ANY_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_SIGNAL_WAIT_ANY_(names, count, ret_idx, ret_out, ...) \
     hf_signal_wait_any_with((names), (count), (ret_idx), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
-    hf_activity_options options = hf_activity_options())
+    hf_activity_options options = hf_activity_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_activity_run_with(name, in, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_fork_activity(hf_scope *scope, const char *name, hf_payload in, hf_payload *ret_out,
-    hf_activity_options options = hf_activity_options())
+    hf_activity_options options = hf_activity_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_fork_activity_with(scope, name, in, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_signal_wait(const char *name, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_signal_wait_with(name, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_signal_wait_any(const char *const *names, size_t count, size_t *ret_idx, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_signal_wait_any_with(names, count, ret_idx, ret_out, &options);
 }
 #endif

@@ -81,7 +81,7 @@ static void forget_activity(hf_wf_activity_job *forked)
     if (activity->record != NULL) {
         activity->record->activity = NULL;
     }
-    job_free(activity->wf, forked, forked->len);
+    job_free(activity->wf, forked, sizeof *forked + (activity->id != NULL ? strlen(activity->id) + 1 : 0));
 }
 
 static bool cancel_activity(hf_crew_job *job)
@@ -91,14 +91,14 @@ static bool cancel_activity(hf_crew_job *job)
     hf_wf *wf = activity->wf;
     if (activity->scheduled_event_id == 0) {
         hf_wf_withdraw_activity(wf, activity);
-    } else if (forked->on_cancel == HF_CANCEL_WAIT) {
+    } else if (activity->on_cancel == HF_CANCEL_WAIT) {
         if (!activity->has_ended && !activity->is_asked) {
             hf_wf_cancel_activity(wf, activity);
         }
         activity->is_asked = true;
         return false;
     } else {
-        hf_wf_leave_activity(wf, activity, forked->on_cancel);
+        hf_wf_leave_activity(wf, activity, (hf_on_cancel)activity->on_cancel);
     }
     forget_activity(forked);
     return true;
@@ -137,8 +137,7 @@ static hf_wf_activity_job *activity_new(hf_wf *wf, const char *name, hf_payload 
         forked->name = kept;
         forked->ret_out = ret_out;
         forked->ret_details = options->ret_details;
-        forked->on_cancel = options->on_cancel;
-        forked->len = len;
+        forked->activity.on_cancel = (uint8_t)options->on_cancel;
         if (id_len > 0) {
             memcpy(forked->id, options->id, id_len);
             forked->activity.id = forked->id;

@@ -47,6 +47,7 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
     command->attributes_case = attributes_case;
     command->start_timer_command_attributes = attributes; /* a union of pointers */
     record->type = type;
+    record->file = hf_crew_self_place(&record->line);
     record->pb = command;
     hf_list_push_back(&recorder->records, &record->node);
     *ret_attributes = attributes;
@@ -281,6 +282,12 @@ static void describe_record(char *text, size_t capacity, const hf_command_record
     const char *what = hf_pb_enum_brief(&hf_pb_command_type_enum, record->type);
     describe(text, capacity, what != NULL ? what : "?", record->id, record->name, record->span,
              record->scheduled_event_id);
+    size_t used = strlen(text);
+    if (record->file != NULL) {
+        const char *slash = strrchr(record->file, '/');
+        (void)snprintf(text + used, capacity - used, " at %s:%d", slash != NULL ? slash + 1 : record->file,
+                       record->line);
+    }
 }
 
 enum { SIDE_LEN = 160 };

@@ -168,6 +168,8 @@ void hf_wf_cancel_activity(hf_wf *wf, const hf_wf_activity *activity)
     }
     hf_pb_request_cancel_activity_task_command_attributes *a = room;
     a->scheduled_event_id = activity->scheduled_event_id;
+    record->file = activity->file; /* a cancel comes from anywhere */
+    record->line = activity->line;
     record->scheduled_event_id = activity->scheduled_event_id;
     record->id = hf_arena_copy(&wf->recorder.arena, id_of(activity, number));
     wf->is_nomem |= wf->recorder.arena.status != HF_OK;
@@ -323,6 +325,9 @@ hf_command_record *hf_wf_schedule(hf_wf *wf, hf_wf_activity *activity, const cha
                                   const hf_activity_options *options)
 {
     activity->seq = ++wf->activity_seq;
+    activity->file = options->file;
+    activity->line = options->line;
+    hf_here(options->file, options->line);
     hf_command_record *record = record_schedule(wf, name, in, options);
     if (record == NULL) {
         wf->is_nomem = true;

@@ -48,12 +48,12 @@ static const hf_wait_kind CHILD = {"hf_child_run", abort_ask};
 static const hf_wait_kind EXTERNAL = {"hf_external_signal", abort_ask};
 static const hf_wait_kind CHILD_END = {"hf_child_run, canceled", abort_end};
 
-static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_child, hf_wf_ask *ask)
+static hf_command_record *record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_child, hf_wf_ask *ask)
 {
     hf_arena *arena = &wf->recorder.arena;
     void *room = NULL;
     if (wf->has_closed) {
-        return; /* the closing command is the last one */
+        return NULL; /* the closing command is the last one */
     }
     hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
@@ -72,12 +72,17 @@ static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_chil
         }
     }
     wf->is_nomem |= arena->status != HF_OK;
+    return record;
 }
 
 void hf_wf_cancel_child(hf_wf *wf, const hf_wf_ask *ask)
 {
     hf_assert(ask->is_child && ask->event_id > 0);
-    record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+    hf_command_record *record = record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+    if (record != NULL) {
+        record->file = ask->file; /* a cancel comes from anywhere */
+        record->line = ask->line;
+    }
 }
 
 /* The waiting fiber was canceled: asks the child to end, and waits until it has. */
@@ -327,6 +332,9 @@ hf_command_record *hf_wf_start_child(hf_wf *wf, hf_wf_ask *ask, const char *type
 {
     char number[24];
     (void)snprintf(number, sizeof number, "_%" PRIu64, ++wf->child_seq);
+    ask->file = o->file;
+    ask->line = o->line;
+    hf_here(o->file, o->line);
     hf_arena *arena = &wf->recorder.arena;
     size_t len = o->id != NULL ? strlen(o->id) : strlen(wf->child_base) + strlen(number);
     char *id = hf_arena_take(&wf->kept, len + 1, 1); /* a cancel names it in a later step */
@@ -509,7 +517,7 @@ static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *n
     return arena->status == HF_OK ? record : NULL;
 }
 
-hf_status hf_external_signal(const char *id, const char *name, hf_payload in)
+hf_status(hf_external_signal)(const char *id, const char *name, hf_payload in)
 {
     static const char VERB[] = "hf_external_signal";
     HF_VERB_ENTER(self, hf_external_signal, NULL);
@@ -539,7 +547,7 @@ hf_status hf_external_signal(const char *id, const char *name, hf_payload in)
     return status != HF_OK ? status : external_outcome(&ask, id);
 }
 
-hf_status hf_external_cancel(const char *id, const char *reason)
+hf_status(hf_external_cancel)(const char *id, const char *reason)
 {
     static const char VERB[] = "hf_external_cancel";
     HF_VERB_ENTER(self, hf_external_cancel, NULL);
@@ -552,7 +560,7 @@ hf_status hf_external_cancel(const char *id, const char *reason)
         status = hf_text_check(&op, VERB, "the reason", reason, 0, HF_ID_LEN_MAX);
     }
     if (status == HF_OK) {
-        record_cancel(wf, hf_str_of(id), reason, false, &ask);
+        (void)record_cancel(wf, hf_str_of(id), reason, false, &ask);
         status = ask.record != NULL && !wf->is_nomem ? HF_OK : hf_fail(&op, HF_ERR_NOMEM, "no memory for a cancel");
     }
     if (status != HF_OK) {

@@ -38,6 +38,8 @@ typedef struct hf_command_record hf_command_record;
 struct hf_command_record {
     hf_node node;
     int32_t type;               /* hf_pb_command_type */
+    int line;                   /* where the code asked for it */
+    const char *file;           /* a literal of the workflow's code; NULL = unknown */
     hf_str id;                  /* of the activity or timer; not compared if it is to be canceled: its event has none */
     hf_str name;                /* type of the activity */
     hf_span span;               /* of the timer */
@@ -70,6 +72,9 @@ typedef struct hf_wf_activity {
     bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     bool is_asked;                  /* forked: it was asked to end */
+    uint8_t on_cancel;              /* forked: hf_on_cancel */
+    int line;                       /* where the code asked for it */
+    const char *file;               /* */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_activity;
 
@@ -80,9 +85,7 @@ typedef struct hf_wf_activity_job {
     const char *name;    /* hf_wf_intern */
     hf_payload *ret_out; /* the caller's, or NULL */
     hf_payload *ret_details;
-    hf_on_cancel on_cancel;
-    size_t len; /* of the allocation */
-    char id[];  /* NUL-terminated, if it has one of its own */
+    char id[]; /* NUL-terminated, if it has one of its own */
 } hf_wf_activity_job;
 
 /* A canceled activity, until the history shows its end: no fiber waits for it, but its id is in use. */
@@ -108,6 +111,8 @@ typedef struct hf_wf_ask {
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     bool is_asked;                  /* forked: it was asked to end */
+    int line;                       /* where the code asked for it */
+    const char *file;               /* */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_ask;
 
@@ -134,6 +139,8 @@ typedef struct hf_wf_timer {
     hf_crew_timer *crew_timer;
     hf_command_record *record; /* until the history has shown it */
     bool has_fired;            /* in the activation at hand: there is nothing left to cancel */
+    int line;                  /* where the code asked for it */
+    const char *file;          /* */
 } hf_wf_timer;
 
 /* A signal that has arrived and was not taken yet. */
@@ -219,16 +226,18 @@ struct hf_wf {
     const hf_function_entry *entry;
 
     /* Under the cache's lock. */
-    hf_node bucket;
+    hf_node bucket; /* in the table; of a run that is given up: in cache.stuck */
     hf_node lru;
     size_t bytes;
     int64_t used_ns;         /* mono: when its last step ended */
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
     bool is_told;            /* to end */
-    bool is_given_up;        /* it does not yield: the keeper answers its step, and its tasks are dropped */
+    bool is_given_up;        /* it does not yield: its step is answered, and another run takes its place */
+    bool is_driven;          /* worker-D1 */
     const hf_wtask *at_work; /* the step that is being played */
-    hf_wait *waiter;         /* the driver, while it waits for a task or for is_told */
+    hf_node ready;           /* in hf_wf_seat.ready, while it waits for a driver */
+    int seat;                /* number of the scheduler that its fibers stay on; set by its first driver */
 
     _Atomic(int64_t) turn_ns; /* mono: when the turn of its fibers began; 0 = it is not their turn */
 
@@ -267,6 +276,8 @@ struct hf_wf {
     hf_workflow_facts facts;    /* texts in `kept` */
     hf_pb_continue_as_new_workflow_execution_command_attributes
         *next;                             /* of hf_continue_as_new, in `kept`; NULL = none */
+    const char *next_file;                 /* where that was called */
+    int next_line;                         /* */
     const hf_pb_history_event *const *own; /* events that the commands of the step at hand became */
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
@@ -295,6 +306,21 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
     return (wf->rules & (UINT32_C(1) << rule)) != 0;
 }
 
+/* drivers.c */
+/* Drivers that are to be woken or made, after the cache's lock was released. */
+typedef struct hf_wf_summons {
+    hf_wait *idle; /* chained by `value` */
+    bool has_seats;
+    uint64_t seats[HF_THREADS_MAX / 64]; /* a bit for each seat that wants one more */
+} hf_wf_summons;
+/* Under the cache's lock: the run gets a driver. The caller calls hf_wf_summon when it has released the lock. */
+void hf_wf_want_driver(hf_wf *wf, hf_wf_summons *summons);
+void hf_wf_summon(hf_worker *worker, hf_wf_summons *summons);
+hf_status hf_wf_drive_new(void *wf);    /* body of a driver for a run that has never had one */
+hf_status hf_wf_keep_seat(void *seat);  /* body of a driver that stays */
+/* run.c: the calling driver plays the tasks of a run until it has none, and lets it go or frees it. */
+void hf_wf_attend(hf_wf *wf);
+
 /* run.c: answers that a workflow task failed. Later attempts are not answered: they would fail again at once, so the
  * task times out instead. */
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
@@ -308,8 +334,6 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
 hf_wtask *hf_wf_unmake(hf_wf *wf);
 /* Starts its driver, which frees it in the end; on failure it is freed at once. */
 hf_status hf_wf_start(hf_wf *wf);
-/* Under the cache's lock: the driver, if it waits, is to be woken by the caller afterwards. */
-hf_wait *hf_wf_claim_driver(hf_wf *wf);
 
 /* history.c: all events that the task is about, from wf->event_id_next on. In the task's arena.
  * Fails: HF_ERR_INVALID, HF_ERR_NOMEM, statuses of the service. */
@@ -332,7 +356,8 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
 /* recorder.c */
 void hf_recorder_init(hf_recorder *recorder, hf_arenas *from);
 void hf_recorder_deinit(hf_recorder *recorder);
-/* A record and its command, with attributes of this many bytes behind `ret_attributes`. NULL = out of memory. */
+/* A record and its command, with attributes of this many bytes behind `ret_attributes`. It comes from where the running
+ * verb was called (hf_crew_self_place). NULL = out of memory. */
 hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
                                    void **ret_attributes);
 /* Forgets all records, before the next activation. */

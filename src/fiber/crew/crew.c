@@ -243,6 +243,7 @@ void hf_crew_start(hf_sched *sched, hf_branch *branch)
     }
     member->kind = HF_FIBER_MEMBER;
     member->crew = crew;
+    hf_set_place(member, NULL, 0);
     hf_list_push_back(&crew->members, &member->members);
     push_ready(crew, member);
 }
@@ -405,6 +406,49 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     return HF_OK;
 }
 
+/* Without a driver nobody has the root scope open, and no cancel finds it. Pictures of the runtime find it in a list, and show
+ * it where the driver was. */
+void hf_crew_let_go(hf_crew *crew)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_scope *root = crew->root;
+    hf_assert(self == crew->driver && self->scope == root && self->branch != NULL);
+    hf_assert(!crew->is_turning && !crew->is_lost); /* fiber-W1, fiber-W4 */
+    self->scope = root->outer;
+    self->cx = root->parent_cx;
+    root->outer = NULL;
+    root->parent_cx = &self->branch->scope->cx;
+    crew->driver = NULL;
+    hf_spin_lock(&root->rt->roots_lock);
+    root->owner = NULL;
+    hf_list_push_back(&root->rt->parked, &root->roots);
+    hf_spin_unlock(&root->rt->roots_lock);
+    hf_leave(self);
+}
+
+void hf_crew_take_over(hf_crew *crew)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_scope *root = crew->root;
+    hf_assert(self->kind == HF_FIBER_PLAIN && self->sched == crew->sched); /* fiber-F1, fiber-W2 */
+    hf_assert(crew->driver == NULL && root->owner == NULL);
+    hf_spin_lock(&root->rt->roots_lock);
+    hf_list_remove(&root->roots);
+    root->owner = self;
+    hf_spin_unlock(&root->rt->roots_lock);
+    root->outer = self->scope;
+    root->parent_cx = self->cx;
+    self->scope = root;
+    self->cx = &root->cx;
+    crew->driver = self;
+    hf_leave(self);
+}
+
+int hf_crew_home(const hf_crew *crew)
+{
+    return crew->sched->index;
+}
+
 /* hf_fork refuses shields, because the owner of a shield should not wait for children. The root scope of a
  * crew is an exception: its driver waits for the members, turn by turn. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name)
@@ -563,6 +607,19 @@ void *hf_crew_self_state(const hf_crew_ops *ops)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
     return self != NULL && self->crew != NULL && self->crew->ops == ops ? self->crew->state : NULL;
+}
+
+const char *hf_crew_self_place(int *ret_line)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    const char *file = NULL;
+    *ret_line = 0;
+    if (self != NULL && self->crew != NULL) {
+        file = self->file;
+        *ret_line = self->line;
+        hf_set_place(self, NULL, 0);
+    }
+    return file;
 }
 
 bool hf_crew_self_is_evicted(void)

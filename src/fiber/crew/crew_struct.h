@@ -9,7 +9,7 @@
 struct hf_crew {
     hf_dispatcher on;     /* first: the dispatcher onto which the members' scopes fork */
     hf_sched *sched;      /* the driver's; never changes */
-    hf_fiber *driver;     /* runs when no member is ready */
+    hf_fiber *driver;     /* runs when no member is ready; NULL = none has it (hf_crew_let_go) */
     hf_fiber *ready_head; /* members that can continue, first in first out */
     hf_fiber *ready_tail;
     hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: fiber-W1 */

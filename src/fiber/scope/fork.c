@@ -230,6 +230,7 @@ static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void
             branch->stack_class = hf_stack_class_of(options->stack_size);
         }
         if (HF_UNLIKELY(options->delay.ns > 0)) {
+            hf_set_place(self, options->file, options->line);
             branch->is_delayed = true;
             branch->delay_ns = options->delay.ns;
         }

@@ -305,6 +305,12 @@ CALL(hf_branch_cancel, hf_branch_cancel(t->job))
 CALL(hf_sleep, hf_sleep(hf_milliseconds(1)))
 CALL(hf_yield, hf_yield())
 CALL(hf_canceled, hf_canceled())
+static hf_status call_hf_here(things *t)
+{
+    (void)t;
+    hf_here("here.c", 1);
+    return HF_OK;
+}
 LOOK(hf_cancel_cause, hf_cancel_cause(NULL))
 LOOK(hf_time_left, hf_time_left())
 CALL_NEW(hf_shield_open, hf_shield, hf_shield_close, hf_seconds(1), &made)

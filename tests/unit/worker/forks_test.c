@@ -567,9 +567,9 @@ static void they_are_refused_where_they_make_no_sense(void **state)
                                      "HF_ERR_LIMIT HF_ERR_LIMIT HF_ERR_MISUSE"});
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
+    static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(every_join_counts_them),
         cmocka_unit_test(their_commands_are_these),
         cmocka_unit_test(a_cancel_goes_by_on_cancel),
@@ -581,5 +581,5 @@ int main(void)
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(they_are_refused_where_they_make_no_sense),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return hf_test_main("forks", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
