@@ -21,6 +21,9 @@ hf_wtask *hf_wtask_new(hf_worker *worker)
         task->node = (hf_node){NULL, NULL};
         task->task = NULL;
         task->arena = hf_arenas_take(&worker->arenas);
+        hf_arena_init(&task->steps[0], worker->memory); /* without memory until events are read */
+        hf_arena_init(&task->steps[1], worker->memory);
+        hf_list_init(&task->pages);
     }
     return task;
 }
@@ -28,6 +31,9 @@ hf_wtask *hf_wtask_new(hf_worker *worker)
 void hf_wtask_free(hf_worker *worker, hf_wtask *task)
 {
     if (task != NULL) {
+        hf_wf_pages_free(worker, &task->pages, INT64_MAX);
+        hf_arenas_give(&worker->arenas, &task->steps[1]);
+        hf_arenas_give(&worker->arenas, &task->steps[0]);
         hf_arenas_give(&worker->arenas, &task->arena);
         worker->memory.release(worker->memory.state, task, sizeof *task);
     }

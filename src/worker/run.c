@@ -378,10 +378,10 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
             return hf_fail(op, HF_ERR_NOT_FOUND, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
         }
     }
-    hf_events events = {NULL, 0};
-    HF_TRY(hf_wf_load(op, wf, task, &events));
+    hf_wf_reader reader;
+    HF_TRY(hf_wf_open_history(op, wf, task, &reader));
     wf->messages = &task->task->messages;
-    return hf_wf_apply(op, wf, &events, task->task->started_event_id);
+    return hf_wf_apply(op, wf, &reader, task->task->started_event_id);
 }
 
 /* The task of a step is over. If fibers of the run may still use it, it stays as long as they do. */

@@ -335,23 +335,41 @@ hf_wtask *hf_wf_unmake(hf_wf *wf);
 /* Starts its driver, which frees it in the end; on failure it is freed at once. */
 hf_status hf_wf_start(hf_wf *wf);
 
-/* history.c: all events that the task is about, from wf->event_id_next on. In the task's arena.
- * Fails: HF_ERR_INVALID, HF_ERR_NOMEM, statuses of the service. */
-typedef struct hf_events {
+/* history.c: the events that the task is about, from wf->event_id_next on, step by step. */
+#define HF_WF_HELD_MAX (8u << 20) /* worker-H2: bytes of history that are not played yet; a payload has 2 MiB at most */
+typedef struct hf_wf_events {
     const hf_pb_history_event **items;
     size_t count;
-} hf_events;
-hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events);
+    size_t capacity;
+} hf_wf_events;
+typedef struct hf_wf_reader {
+    hf_wf *wf;
+    hf_wtask *task;     /* has the memory */
+    hf_str rest;        /* of the page at hand: not decoded yet */
+    hf_str token;       /* of the next page */
+    bool is_last;       /* there is none */
+    bool is_query;      /* only steps that were completed are read */
+    bool has_begun;     /* an event was read */
+    int64_t until;      /* the WorkflowTaskStarted of the current step; of a query: INT64_MAX */
+    int64_t id_next;    /* the event that is expected next */
+    hf_wf_events now;   /* the step at hand, up to its WorkflowTaskStarted */
+    hf_wf_events ahead; /* its WorkflowTaskCompleted, the events of its commands, one more; empty: it is the current one */
+} hf_wf_reader;
+/* Fails: HF_ERR_INVALID; HF_ERR_UNSUPPORTED: the page names a rule that this version does not know; HF_ERR_NOMEM. */
+hf_status hf_wf_open_history(hf_op *op, hf_wf *wf, hf_wtask *task, hf_wf_reader *ret_reader);
+/* Reads the next step into `now` and `ahead`, in memory of the task; the last one is forgotten. `*ret_any` false: there is
+ * none. Fails: the same, and statuses of the service. */
+hf_status hf_wf_read_step(hf_op *op, hf_wf_reader *reader, bool *ret_any);
 
 /* The message about a run that does not yield. */
 extern const char hf_wf_stuck_text[];
 
-/* activation.c: applies the events; the recorder then has the commands of the last activation. For a query
+/* activation.c: applies the steps; the recorder then has the commands of the last activation. For a query
  * `started_event_id` is 0: only steps that were completed are played.
  * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED:
  * the run is further than this task, which is late; HF_ERR_UNSUPPORTED: the history names a rule that this version does
  * not know; HF_ERR_NOMEM, HF_ERR_INVALID. */
-hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
+hf_status hf_wf_apply(hf_op *op, hf_wf *wf, hf_wf_reader *reader, int64_t started_event_id);
 
 /* recorder.c */
 void hf_recorder_init(hf_recorder *recorder, hf_arenas *from);

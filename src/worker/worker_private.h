@@ -202,9 +202,13 @@ typedef struct hf_wtask {
     hf_node node;   /* in a run's mailbox */
     hf_arena arena; /* memory of everything about the task, `task` included; freed with it */
     const hf_pb_poll_workflow_task_queue_response *task;
+    hf_arena steps[2]; /* decoded events of the step at hand, and of what follows it: history.c */
+    hf_list pages;     /* of history, that were asked for */
 } hf_wtask;
 
 hf_wtask *hf_wtask_new(hf_worker *worker); /* NULL = out of memory */
+/* history.c: frees the pages whose last event comes before this one. */
+void hf_wf_pages_free(hf_worker *worker, hf_list *pages, int64_t before);
 void hf_wtask_free(hf_worker *worker, hf_wtask *task);
 
 /* ---- drivers.c --------------------------------------------------------------------------------------------------- */
