@@ -14,6 +14,7 @@
 #include <holdfast/worker.h>
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -257,6 +258,7 @@ static hf_status measure(void *arg)
 static hf_status measure_parked(void *arg)
 {
     int64_t from = 0;
+    int64_t heap = 0;
     int first = options.count / 10;
     (void)arg;
     for (int i = 0; i < options.count; i++) {
@@ -264,6 +266,7 @@ static hf_status measure_parked(void *arg)
         if (i == first) {
             HF_TRY(hf_sleep(hf_seconds(2)));
             from = (int64_t)bench_rss();
+            heap = (int64_t)mallinfo2().uordblks;
         }
         HF_TRY(hf_start(service, "order", hf_payload_of_json("1"), &execution, .task_queue = "bench"));
         if (i % 64 == 63) {
@@ -271,6 +274,7 @@ static hf_status measure_parked(void *arg)
         }
     }
     HF_TRY(hf_sleep(hf_seconds(3)));
+    bench_print("parked_heap", (double)((int64_t)mallinfo2().uordblks - heap) / (options.count - first));
     bench_print("parked_bytes", (double)((int64_t)bench_rss() - from) / (options.count - first));
     return hf_worker_stop(worker);
 }

@@ -234,7 +234,7 @@ struct hf_fiber {
     unsigned valgrind;     /* id of the registered stack */
     hf_crew *crew;         /* of a member; NULL for other fibers */
     hf_node members;       /* in crew->members */
-    const char *file;      /* of a member: where the verb is called that makes its next command (hf_here); NULL = unknown */
+    const char *file; /* of a member: where the verb is called that makes its next command (hf_here); NULL = unknown */
     int line;
 };
 

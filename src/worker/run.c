@@ -18,7 +18,8 @@
 
 #include <inttypes.h>
 
-enum { RUN_BYTES = 1024 }; /* memory of a run beside its fibers and this struct: the crew's own, its first scopes */
+enum { KEPT_LEN_MIN = 256 }; /* first piece of hf_wf.kept: the facts of a run, for most */
+enum { RUN_BYTES = 1024 };   /* memory of a run beside its fibers and this struct: the crew's own, its first scopes */
 
 /* ---- Making and freeing ------------------------------------------------------------------------------------------ */
 
@@ -106,6 +107,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->names);
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
+    wf->kept.chunk_len_next = KEPT_LEN_MIN;
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
         hf_list_init(&wf->activities[i]);
         hf_list_init(&wf->asks[i]);
@@ -193,11 +195,11 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
            "workflow=%.*s run=%.*s attempt=%d message=%s", HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id),
            step->attempt, why->message);
     if (step->is_query) {
-        respond_query(worker, &(hf_pb_respond_query_task_completed_request){.namespace = worker->namespace_,
-                                                                            .task_token = step->token,
-                                                                            .completed_type =
-                                                                                HF_QUERY_RESULT_TYPE_FAILED,
-                                                                            .error_message = hf_str_of(why->message)});
+        respond_query(worker,
+                      &(hf_pb_respond_query_task_completed_request){.namespace = worker->namespace_,
+                                                                    .task_token = step->token,
+                                                                    .completed_type = HF_QUERY_RESULT_TYPE_FAILED,
+                                                                    .error_message = hf_str_of(why->message)});
         return;
     }
     if (step->attempt > 1 && why->status != HF_ERR_TIMEOUT) { /* a step that does not end is tried again at most once */

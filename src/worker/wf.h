@@ -30,7 +30,7 @@ enum {
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
-enum { HF_WF_PENDING_BUCKETS = 32 }; /* hash buckets for activities and timers: few workflows have many */
+enum { HF_WF_PENDING_BUCKETS = 8 }; /* hash buckets for activities and timers: few workflows have many */
 
 typedef struct hf_command_record hf_command_record;
 
@@ -316,8 +316,8 @@ typedef struct hf_wf_summons {
 /* Under the cache's lock: the run gets a driver. The caller calls hf_wf_summon when it has released the lock. */
 void hf_wf_want_driver(hf_wf *wf, hf_wf_summons *summons);
 void hf_wf_summon(hf_worker *worker, hf_wf_summons *summons);
-hf_status hf_wf_drive_new(void *wf);    /* body of a driver for a run that has never had one */
-hf_status hf_wf_keep_seat(void *seat);  /* body of a driver that stays */
+hf_status hf_wf_drive_new(void *wf);   /* body of a driver for a run that has never had one */
+hf_status hf_wf_keep_seat(void *seat); /* body of a driver that stays */
 /* run.c: the calling driver plays the tasks of a run until it has none, and lets it go or frees it. */
 void hf_wf_attend(hf_wf *wf);
 
@@ -344,16 +344,17 @@ typedef struct hf_wf_events {
 } hf_wf_events;
 typedef struct hf_wf_reader {
     hf_wf *wf;
-    hf_wtask *task;     /* has the memory */
-    hf_str rest;        /* of the page at hand: not decoded yet */
-    hf_str token;       /* of the next page */
-    bool is_last;       /* there is none */
-    bool is_query;      /* only steps that were completed are read */
-    bool has_begun;     /* an event was read */
-    int64_t until;      /* the WorkflowTaskStarted of the current step; of a query: INT64_MAX */
-    int64_t id_next;    /* the event that is expected next */
-    hf_wf_events now;   /* the step at hand, up to its WorkflowTaskStarted */
-    hf_wf_events ahead; /* its WorkflowTaskCompleted, the events of its commands, one more; empty: it is the current one */
+    hf_wtask *task;   /* has the memory */
+    hf_str rest;      /* of the page at hand: not decoded yet */
+    hf_str token;     /* of the next page */
+    bool is_last;     /* there is none */
+    bool is_query;    /* only steps that were completed are read */
+    bool has_begun;   /* an event was read */
+    int64_t until;    /* the WorkflowTaskStarted of the current step; of a query: INT64_MAX */
+    int64_t id_next;  /* the event that is expected next */
+    hf_wf_events now; /* the step at hand, up to its WorkflowTaskStarted */
+    hf_wf_events
+        ahead; /* its WorkflowTaskCompleted, the events of its commands, one more; empty: it is the current one */
 } hf_wf_reader;
 /* Fails: HF_ERR_INVALID; HF_ERR_UNSUPPORTED: the page names a rule that this version does not know; HF_ERR_NOMEM. */
 hf_status hf_wf_open_history(hf_op *op, hf_wf *wf, hf_wtask *task, hf_wf_reader *ret_reader);

@@ -97,9 +97,9 @@ struct hf_worker {
     hf_chan *stop;               /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
-    hf_dispatcher *pool;                 /* activities' threads */
-    hf_scope *runs;                      /* drivers; open while it runs */
-    hf_wf_seat *seats;                   /* by the number of the scheduler */
+    hf_dispatcher *pool; /* activities' threads */
+    hf_scope *runs;      /* drivers; open while it runs */
+    hf_wf_seat *seats;   /* by the number of the scheduler */
     int seat_count;
     hf_scope *jobs;                      /* activities */
     hf_chan *ended;                      /* while it stops: one of the two below has gone down */
@@ -213,9 +213,9 @@ void hf_wtask_free(hf_worker *worker, hf_wtask *task);
 
 /* ---- drivers.c --------------------------------------------------------------------------------------------------- */
 
-hf_status hf_wf_seats_open(hf_worker *worker);  /* Fails: HF_ERR_NOMEM */
-hf_status hf_wf_seats_fill(hf_worker *worker);  /* when worker->runs is open. Fails: as hf_fork */
-void hf_wf_seats_close(hf_worker *worker);      /* accepts seats that were opened in part */
+hf_status hf_wf_seats_open(hf_worker *worker); /* Fails: HF_ERR_NOMEM */
+hf_status hf_wf_seats_fill(hf_worker *worker); /* when worker->runs is open. Fails: as hf_fork */
+void hf_wf_seats_close(hf_worker *worker);     /* accepts seats that were opened in part */
 
 /* ---- cache.c ----------------------------------------------------------------------------------------------------- */
 

@@ -101,7 +101,8 @@ static void a_large_step_is_read_whole(void **state)
 {
     (void)state;
     is_many_steps = false;
-    (void)play_once((play_options){.add = add, .before = start, .body = replay, .page_len = 4096, .result = "60000"}, 1, 1);
+    (void)play_once((play_options){.add = add, .before = start, .body = replay, .page_len = 4096, .result = "60000"}, 1,
+                    1);
 }
 
 int main(int argc, char **argv)

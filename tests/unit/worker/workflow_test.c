@@ -500,7 +500,7 @@ static void a_workflow_cannot_ask_the_service(void **state)
 /* ---- Code that changed ------------------------------------------------------------------------------------------- */
 
 static bool is_new_code;
-static int changed_at;      /* the line of the code that differs */
+static int changed_at;     /* the line of the code that differs */
 static const char *report; /* what is said about it */
 
 static hf_status changes(hf_payload in, hf_payload *ret_out)
@@ -549,8 +549,7 @@ static void changed_code_is_reported_with_both_sides(void **state)
     report = "w: ScheduleActivityTask 1 echo;\n"
              "w: FAILED 24 not deterministic: the history has ActivityTaskScheduled id=1 type=echo "
              "(event 5), the workflow made StartTimer id=1 span=3000ms";
-    play_on((play_options){
-        .add = add_changes, .body = change_it, .worker = {.cached_max = HF_OFF}, .result = "1"});
+    play_on((play_options){.add = add_changes, .body = change_it, .worker = {.cached_max = HF_OFF}, .result = "1"});
 }
 
 /* A microsecond more. */
