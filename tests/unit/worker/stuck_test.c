@@ -670,56 +670,6 @@ static void a_run_that_is_stuck_twice_is_not_tried_a_third_time(void **state)
     stage_close(&s);
 }
 
-static hf_status never_answers(void *arg, hf_payload in, hf_payload *ret_out)
-{
-    (void)arg;
-    (void)in;
-    while (!atomic_load(&may_go_on)) {
-        /* as a query must not */
-    }
-    return hf_payload_printf(ret_out, "1");
-}
-
-static hf_status wait_for_query(hf_payload in, hf_payload *ret_out)
-{
-    (void)in;
-    HF_TRY(hf_on_query("ask", never_answers));
-    return hf_signal_wait("go", ret_out);
-}
-
-/* A query that does not return is answered as one, so that its client does not wait for its timeout. */
-static void stuck_in_query(int threads, int signal_number)
-{
-    stage s;
-    hf_execution *execution = NULL;
-    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-    stage_open(&s, engine(), threads, signal_number, (hf_worker_options){0});
-    assert_int_equal(hf_worker_add_workflow(s.worker, "main", wait_for_query), HF_OK);
-    stage_run(&s, run_worker);
-    assert_int_equal(hf_start(s.service, "main", hf_payload_none(), &execution, .id = "asked", .task_queue = "orders"),
-                     HF_OK);
-    hf_status status = hf_query(execution, "ask", hf_payload_none(), &out, .timeout = hf_hours(1));
-    assert_int_not_equal(status, HF_OK);
-    assert_int_not_equal(status, HF_ERR_TIMEOUT);
-    assert_non_null(strstr(hf_error_text(), "the workflow's code does not yield"));
-    atomic_store(&may_go_on, true);
-    await_line("workflow_came_back workflow=asked");
-    assert_int_equal(hf_query(execution, "ask", hf_payload_none(), &out), HF_OK); /* the run was made again */
-    assert_int_equal(hf_signal(execution, "go", hf_payload_of_json("\"on\"")), HF_OK);
-    expect_result(execution, "\"on\"");
-    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
-    assert_int_equal(pthread_join(s.thread, NULL), 0);
-    hf_execution_free(execution);
-    stage_close(&s);
-}
-
-static void a_query_that_does_not_return_is_answered(void **state)
-{
-    (void)state;
-    stuck_in_query(1, SIGURG);
-    stuck_in_query(4, 0);
-}
-
 /* It is asked for again and again, as its policy says: whoever forgot to add it must find out why nothing happens. */
 static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state)
 {
@@ -753,7 +703,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_that_has_no_activities_cancels_none),
         cmocka_unit_test(a_run_that_is_stuck_is_tried_again_at_once),
         cmocka_unit_test(a_run_that_is_stuck_twice_is_not_tried_a_third_time),
-        cmocka_unit_test(a_query_that_does_not_return_is_answered),
         cmocka_unit_test(an_activity_that_the_worker_does_not_have_is_in_the_log),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),
