@@ -1,4 +1,4 @@
-/* holdfast: the tool to check, copy and read a database. Results go to stdout, everything else to stderr; the exit
+/* holdfast: the tool to check, copy, search and read a database. Results go to stdout, everything else to stderr; the exit
  * codes are in tool.h. */
 #include "main/tool.h"
 
@@ -24,6 +24,44 @@ static const hf_command COMMANDS[] = {
      2,
      "the history of one run (RUN: workflow id or run id), or the newest runs",
      hf_cmd_show},
+    {{"list", NULL},
+     "FILE [QUERY] [--limit N] [--json] [--namespace NS]",
+     "jnl",
+     1,
+     2,
+     "runs that fit a query; 50 at most unless --limit says more",
+     hf_cmd_list},
+    {{"count", NULL},
+     "FILE [QUERY] [--json] [--namespace NS]",
+     "jn",
+     1,
+     2,
+     "how many runs fit a query, by status",
+     hf_cmd_count},
+    {{"namespace", "list"}, "FILE", "", 1, 1, "the namespaces", hf_cmd_namespace_list},
+    {{"namespace", "register"}, "FILE NAME", "", 2, 2, "a new namespace", hf_cmd_namespace_register},
+    {{"namespace", "deprecate"}, "FILE NAME", "", 2, 2, "mark it as one not to be used", hf_cmd_namespace_deprecate},
+    {{"search-attribute", "list"},
+     "FILE [--namespace NS]",
+     "n",
+     1,
+     1,
+     "the custom search attributes",
+     hf_cmd_attribute_list},
+    {{"search-attribute", "add"},
+     "FILE NAME TYPE [--namespace NS]",
+     "n",
+     3,
+     3,
+     "a new one, that queries know",
+     hf_cmd_attribute_add},
+    {{"search-attribute", "remove"},
+     "FILE NAME [--namespace NS]",
+     "n",
+     2,
+     2,
+     "queries do not know it any more",
+     hf_cmd_attribute_remove},
 };
 
 static void put_usage(FILE *to, const hf_command *command)
@@ -100,13 +138,10 @@ static int take_option(const hf_command *command, const char *word, const char *
         bool *flag;
         const char **value;
     } OPTIONS[] = {
-        {"--json", 'j', &args->json, NULL},
-        {"--deep", 'd', &args->deep, NULL},
-        {"--all", 'a', &args->all, NULL},
-        {"--full", 'f', &args->full, NULL},
-        {"--run", 'r', NULL, &args->run},
-        {"-o", 'o', NULL, &args->out},
-        {"--namespace", 'n', NULL, &args->namespace_},
+        {"--json", 'j', &args->json, NULL},   {"--deep", 'd', &args->deep, NULL},
+        {"--all", 'a', &args->all, NULL},     {"--full", 'f', &args->full, NULL},
+        {"--run", 'r', NULL, &args->run},     {"-o", 'o', NULL, &args->out},
+        {"--limit", 'l', NULL, &args->limit}, {"--namespace", 'n', NULL, &args->namespace_},
     };
     for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
         if (strcmp(word, OPTIONS[i].name) != 0 || strchr(command->options, OPTIONS[i].letter) == NULL) {

@@ -3,6 +3,7 @@
 #include "engine/lister.h"
 #include "engine/namespaces.h"
 #include "fixture.h"
+#include "inspect/find.h"
 #include "support/engine_list.h"
 
 #include <stdio.h>
@@ -302,6 +303,66 @@ static void deleted_runs_are_not_listed(void **state)
     }
 }
 
+static bool join(void *arg, const hf_pb_workflow_execution_info *run)
+{
+    hf_buf *out = arg;
+    hf_buf_putf(out, "%s%.*s", out->len > 0 ? "+" : "", HF_STR_ARGS(run->execution->workflow_id));
+    return true;
+}
+
+/* What a tool finds in the same store. */
+static void assert_same_at_rest(const char *query)
+{
+    hf_op op;
+    hf_look *look = NULL;
+    hf_buf out;
+    hf_op_init(&op);
+    hf_buf_init(&out, hf_rig_heap, 4000);
+    hf_find find = {.namespace_ = HF_STR(HF_RIG_NS), .query = hf_str_of(query), .visit = join, .arg = &out};
+    assert_int_equal(hf_look_open(&op, hf_rig_heap, rig.store, &look), HF_OK);
+    hf_status status = hf_find_runs(&op, look, rig.store, hf_rig_heap, &find);
+    const char *said = ids(query);
+    print_message("%s: %s\n", query, said);
+    assert_string_equal(said, status == HF_OK ? hf_buf_text(&out) : op.message);
+    if (status == HF_OK && strstr(query, "ORDER") == NULL) {
+        uint64_t all = 0;
+        find = (hf_find){.namespace_ = HF_STR(HF_RIG_NS), .query = hf_str_of(query)};
+        assert_int_equal(hf_find_runs(&op, look, rig.store, hf_rig_heap, &find), HF_OK);
+        for (int i = 0; i < HF_FIND_STATUS_COUNT; i++) {
+            all += find.counts[i];
+        }
+        size_t listed = said[0] != '\0' ? 1 : 0;
+        for (const char *at = said; *at != '\0'; at++) {
+            listed += *at == '+';
+        }
+        assert_int_equal(all, listed);
+    }
+    hf_look_close(look);
+    hf_buf_deinit(&out);
+}
+
+static void a_tool_finds_the_same_in_a_store_at_rest(void **state)
+{
+    static const char *const QUERIES[] = {"",
+                                          "ExecutionStatus = 'Running'",
+                                          "Count > 2 OR CloseTime IS NOT NULL",
+                                          "ORDER BY WorkflowId DESC",
+                                          "ORDER BY Count, CloseTime DESC",
+                                          "WorkflowId = 'none'",
+                                          "Wrong = 1",
+                                          "Count = 'x'"};
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
+        reopen_with(&OPTIONS[i]);
+        hf_rig_do(&rig, "addattr Count type=Int; start a attrs=Count:7; start b; poll; complete done; start c "
+                        "attrs=Count:1; start d;"
+                        "terminate d; start e; terminate e; delete e; start x ns=other");
+        for (size_t q = 0; q < HF_COUNT_OF(QUERIES); q++) {
+            assert_same_at_rest(QUERIES[q]);
+        }
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(engine_S1_lists_see_runs_in_memory_and_in_rows),
     TEST(every_run_is_on_one_page),
@@ -313,6 +374,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(attributes_are_bounded),
     TEST(run_S1_a_row_tells_as_much_as_the_run),
     TEST(deleted_runs_are_not_listed),
+    TEST(a_tool_finds_the_same_in_a_store_at_rest),
 };
 
 int main(int argc, char **argv)
