@@ -6,8 +6,6 @@
 #include "main/tool.h"
 #include "server/door.h"
 
-#include <holdfast/list.h>
-
 #include <holdfast/holdfast.h>
 
 #include <signal.h>
