@@ -86,7 +86,7 @@ void hf_wf_summon(hf_worker *worker, hf_wf_summons *summons)
     if (self != NULL) {
         hf_leave(self);
     }
-    for (int i = 0; summons->has_seats && i < worker->seat_count; i++) {
+    for (int i = 0; summons->has_seats && !summons->only_wakes && i < worker->seat_count; i++) {
         if ((summons->seats[i / 64] & (UINT64_C(1) << (i % 64))) != 0) {
             hf_wf_seat *seat = &worker->seats[i];
             HF_IGNORE(hf_fork(worker->runs, serve_seat, seat, .name = "workflow",
