@@ -134,7 +134,8 @@ static hf_wf *next_run(hf_wf_seat *seat, bool waits)
         hf_wait_init(&wait, self, &NEXT, seat, "");
         hf_spin_lock(&cache->lock);
         node = hf_list_pop_front(&seat->ready);
-        bool is_idle = node == NULL && (waits || seat->idle_count < IDLE_MAX);
+        bool is_over = hf_is_canceled(self); /* on its own thread: a later cancel finds it parked */
+        bool is_idle = node == NULL && !is_over && (waits || seat->idle_count < IDLE_MAX);
         if (is_idle) {
             hf_list_push_back(&seat->idle, &wait.node);
             seat->idle_count++;
