@@ -267,6 +267,7 @@ struct hf_wf {
     hf_list untils;                             /* by number */
     uint64_t until_number;                      /* of the last one */
     hf_list patches;
+    bool has_passed;            /* a condition has passed in the step at hand */
     hf_list names;              /* of forked activities and children */
     size_t jobs_bytes;          /* memory of those */
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
