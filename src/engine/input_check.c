@@ -1,6 +1,7 @@
 /* Checks of a call that do not need its run: fields that must be set, and lengths that are bounded. */
 #include "engine/input_private.h"
 
+#include "engine/absent.h"
 #include "engine/answer.h"
 #include "engine/machines/machines.h"
 #include "engine/retry.h"
@@ -114,7 +115,7 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
     if (attach != NULL && attach->attach_completion_callbacks && !attach->attach_request_id) {
         return hf_call_refuse(core, call, "OnConflictOptions: callbacks are attached together with the request id.");
     }
-    if (!hf_priority_is_good(core, call, request->priority)) {
+    if (!hf_absent_in_start(core, call, request) || !hf_priority_is_good(core, call, request->priority)) {
         return false;
     }
     if (hf_retry_check(&core->op, request->retry_policy) != HF_OK) {
