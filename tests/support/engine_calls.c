@@ -61,6 +61,7 @@ void hf_words_attach(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_ex
         link->workflow_event = HF_ARENA_NEW(arena, hf_pb_link_workflow_event);
         link->workflow_event->namespace = HF_STR(HF_RIG_NS);
         link->workflow_event->workflow_id = hf_arena_copy(arena, hf_words_str(w, "link", ""));
+        link->workflow_event->run_id = HF_STR("00000000-0000-4000-8000-000000000001");
         request->links = (hf_pb_link_list){link, 1};
     }
     if (hf_words_option(w, "priority") != NULL) {
