@@ -29,6 +29,7 @@ typedef struct hf_child_options {
     double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;        /* longest pause; 100 times the first */
     const char *cron;         /* its schedule (service.h); NULL = none */
+    const hf_entry *header;   /* goes along, see header.h; NULL = none */
 } hf_child_options;
 
 HF_BEGIN_DECLS

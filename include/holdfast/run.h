@@ -21,6 +21,7 @@ typedef struct hf_workflow_facts {
     int64_t history_count;    /* events of the history when this step began */
     int64_t history_len;      /* their bytes, as far as the service tells; 0 = unknown */
     bool should_continue;     /* the history gets long: continue as new soon */
+    void *arg;                /* of hf_worker_add_workflow */
 } hf_workflow_facts;
 
 typedef struct hf_continue_options {
@@ -29,6 +30,7 @@ typedef struct hf_continue_options {
     const char *task_queue; /* NULL = the same */
     hf_span run_timeout;    /* of the next run; 0 = the same */
     hf_span task_timeout;   /* 0 = the same */
+    const hf_entry *header; /* of the next run, see header.h; NULL = none */
 } hf_continue_options;
 
 HF_BEGIN_DECLS

@@ -79,6 +79,7 @@ typedef struct hf_activity_options {
     hf_on_cancel on_cancel;         /* what a cancel does; HF_CANCEL_WAIT */
     hf_payload *ret_details; /* receives details of a failure, or what an activity that ended canceled returned; it is
                                 freed with the run; NULL = ignore */
+    const hf_entry *header;  /* goes along, see header.h; NULL = none */
 } hf_activity_options;
 
 HF_BEGIN_DECLS
