@@ -130,6 +130,17 @@ static hf_status flow(hf_payload in, hf_payload *ret_out)
     HF_TRY(run_told(expect("\"start\""), NULL));
     HF_TRY(hf_child_run("child", hf_payload_of_json("\"own\""), NULL, .id = "kid", .header = OWN));
     HF_TRY(hf_child_run("child", expect("\"start\""), NULL, .id = "kid2"));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *jobs = NULL;
+        HF_TRY(hf_scope_open(&jobs));
+        HF_TRY(hf_fork_activity(jobs, "told", hf_payload_of_json("\"own\""), NULL, .start_to_close = hf_seconds(5),
+                                .attempts_max = 1, .header = OWN));
+        HF_TRY(hf_fork_activity(jobs, "told", expect("\"start\""), NULL, .start_to_close = hf_seconds(5),
+                                .attempts_max = 1));
+        HF_TRY(hf_fork_child(jobs, "child", hf_payload_of_json("\"own\""), NULL, .id = "kid3", .header = OWN));
+        HF_TRY(hf_fork_child(jobs, "child", expect("\"start\""), NULL, .id = "kid4"));
+        HF_TRY(hf_join(jobs));
+    }
     HF_TRY(hf_activity_run("starter", expect("\"start\""), NULL, .start_to_close = hf_seconds(50)));
     HF_TRY(hf_signal_wait("waited", NULL));
     HF_TRY(hf_header_of_signal("trace", &value));
