@@ -10,6 +10,7 @@
  * in its bucket. given_up and leftovers are for the others, and for histories from before rule 3. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 
@@ -206,7 +207,7 @@ static hf_status join_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activi
         return HF_OK; /* it ended in the same step */
     }
     hf_assert(hf_node_is_linked(&activity->node));
-    if (!activity->has_ended) {
+    if (!activity->has_ended || HF_CANARY(HF_BUG_CANCEL_OF_ENDED)) {
         record_cancel(wf, activity);
     }
     hf_wait_init(&activity->wait, self, &ACTIVITY_END, activity, activity->wait.object_name);
@@ -329,7 +330,8 @@ static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activit
 {
     hf_wait_init(&activity->wait, self, &ACTIVITY, activity, name);
     activity->record = record;
-    activity->is_joined = how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS);
+    activity->is_joined =
+        how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS) && !HF_CANARY(HF_BUG_ACTIVITY_NOT_JOINED);
     record->activity = activity;
     wf->activities_count++;
     hf_list_push_back(&wf->scheduling, &activity->node);

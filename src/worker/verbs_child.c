@@ -9,6 +9,7 @@
  * With HF_CANCEL_WAIT a canceled fiber asks the child to end and goes on waiting: the ask stays in its bucket. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "base/span.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
@@ -120,7 +121,7 @@ static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, hf_command_
     hf_assert(record->ask == NULL || record->ask == ask);
     hf_assert(ask->id != NULL && !wf->has_closed);
     ask->record = record;
-    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT;
+    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT && !HF_CANARY(HF_BUG_CHILD_NOT_JOINED);
     record->ask = ask;
     wf->asks_count++;
     hf_list_push_back(&wf->asking, &ask->node);
