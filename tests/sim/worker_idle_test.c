@@ -2,7 +2,9 @@
  * whatever happens to it brings it back. The names are those of docs/promises.md. */
 #include "support/support.h"
 
-#include "base/base.h"
+#include "base/arena.h"
+#include "base/env.h"
+#include "service/call.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -592,6 +594,35 @@ static hf_status send_go(void *arg)
     return status == HF_ERR_NOT_FOUND ? HF_OK : status;
 }
 
+/* The summary of the event that closed the run; "" = it has none. */
+static hf_status read_summary(hf_execution *run, char text[300])
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(hf_execution_id(run))};
+    hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_pb_history history = {0};
+    hf_call call;
+    hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &arena, NULL);
+    hf_status status = hf_service_ask(&op, service, &call);
+    if (status == HF_OK) {
+        const hf_pb_get_workflow_execution_history_response *response = call.response;
+        status = hf_pb_decode(&op, &hf_pb_history_type, response->history, &arena, &history);
+    }
+    text[0] = '\0';
+    if (status == HF_OK && HF_CHECK(history.events.count > 0)) {
+        const hf_pb_history_event *last = &history.events.items[history.events.count - 1];
+        const hf_pb_payload *summary = last->user_metadata != NULL ? last->user_metadata->summary : NULL;
+        HF_CHECK(last->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED);
+        (void)snprintf(text, 300, "%.*s", summary != NULL ? (int)summary->data.len : 0,
+                       summary != NULL ? summary->data.data : "");
+    }
+    hf_arena_deinit(&arena);
+    return status;
+}
+
 static hf_status send_two(void)
 {
     HF_AUTO(hf_execution_free) hf_execution *run = NULL;
@@ -604,10 +635,20 @@ static hf_status send_two(void)
     }
     HF_TRY(hf_join(scope));
     HF_CHECK(ends(run, HF_OK, "1"));
+    char summary[300];
+    static const char *const WANTED[] = {"",
+                                         "",
+                                         "\"it ended over 1 signal: go\"",
+                                         "\"it ended over 2 signals: go, go\"",
+                                         "\"it ended over 3 signals: go, go, go\"",
+                                         "\"it ended over 4 signals: go, go, go, go\""};
+    HF_TRY(read_summary(run, summary));
+    HF_CHECK_SAY(strcmp(summary, WANTED[accepted]) == 0, "%d were accepted, and the end says %s", accepted, summary);
     return HF_OK;
 }
 
-/* Five events at once for a run that takes one: each of the others was refused, or is named in the log. */
+/* Five events at once for a run that takes one: each of the others was refused, or is named in the log and at the end of the
+ * history. */
 static void N12_events_for_a_released_run_that_takes_one_are_never_lost_silently(void **state)
 {
     (void)state;
