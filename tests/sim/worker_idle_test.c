@@ -4,6 +4,8 @@
 
 #include "base/arena.h"
 #include "base/env.h"
+#include "env/sim/sim_private.h"
+#include "fiber/core.h"
 #include "service/call.h"
 
 #include <malloc.h>
@@ -687,6 +689,48 @@ static void X16_a_release_leaves_activities_alone(void **state)
     play_scene((scene){.body = release_beside_work});
 }
 
+/* ---- Memory ------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t trims_now(void)
+{
+    return hf_sim_of(hf_runtime_current()->env)->heap_trims;
+}
+
+/* A run has more than 10 KiB. */
+static hf_status start_some(int first, int count)
+{
+    char id[16];
+    for (int i = first; i < first + count; i++) {
+        (void)snprintf(id, sizeof id, "m%d", i);
+        HF_TRY(start("wait", id, NULL));
+    }
+    return HF_OK;
+}
+
+static hf_status release_much(void)
+{
+    HF_TRY(start_some(0, 50)); /* too little to ask the system for it */
+    HF_TRY(hf_sleep(hf_seconds(90)));
+    (void)has(0, 50, 0);
+    HF_CHECK(trims_now() == 0);
+    HF_TRY(start_some(50, 600));
+    HF_TRY(hf_sleep(hf_seconds(60)));
+    HF_CHECK(trims_now() == 0);
+    HF_TRY(hf_sleep(hf_seconds(3)));
+    (void)has(0, 650, 0);
+    HF_CHECK(trims_now() == 1);
+    HF_TRY(start_some(650, 600)); /* once in .idle_timeout at most: these are released 60 s after the last ones */
+    HF_TRY(hf_sleep(hf_seconds(600)));
+    HF_CHECK_SAY(trims_now() == 2, "the heap was trimmed %llu times", (unsigned long long)trims_now());
+    return HF_OK;
+}
+
+static void the_memory_of_many_released_runs_goes_back_to_the_system(void **state)
+{
+    (void)state;
+    play_scene((scene){.body = release_much});
+}
+
 /* ---- Again and again ----------------------------------------------------------------------------------------------------- */
 
 typedef struct memory {
@@ -756,6 +800,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(N11_a_released_run_can_be_canceled),
     cmocka_unit_test(N12_events_for_a_released_run_that_takes_one_are_never_lost_silently),
     cmocka_unit_test(X16_a_release_leaves_activities_alone),
+    cmocka_unit_test(the_memory_of_many_released_runs_goes_back_to_the_system),
     cmocka_unit_test(a_run_is_released_and_loaded_100_000_times_without_growth),
 };
 
