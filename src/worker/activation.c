@@ -308,6 +308,7 @@ static hf_status look_at_conditions(hf_op *op, hf_wf *wf, bool *ret_any)
         HF_TRY(hf_wf_turn(op, wf));
         *ret_any |= !hf_wf_until_waits(wf, number);
     }
+    wf->has_passed |= *ret_any;
     return HF_OK;
 }
 
@@ -370,6 +371,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     const hf_pb_history_event *started = p.items[p.count - 1];
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
+    wf->has_passed = false;
     note_ends(wf, p);
     hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
     for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
