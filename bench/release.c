@@ -3,7 +3,7 @@
  *     release idle COUNT [--dir DIR]
  *
  * A first process starts COUNT runs in a file and ends; each waits for a signal. The second one opens the file, and a query
- * to every run has it loaded once, one at a time, by a worker that keeps none: `start_mib`. Then a worker that keeps all is
+ * to every run has it loaded once by a worker that keeps none, as busy as it gets: `start_mib`. Then a worker that keeps all is
  * asked about every run: `loaded_mib`, and `run_kib` is the difference by run. After .idle_timeout all are released:
  * `released_mib`, and `ratio` to the start. Then all are loaded and released again, three times: `again_ratio`. */
 #include "bench.h"
@@ -85,15 +85,35 @@ static hf_status prepare(void *arg)
     return wait_for(worker, true);
 }
 
+typedef struct question {
+    hf_service *service;
+    int number;
+} question;
+
+static hf_status ask(void *arg)
+{
+    const question *q = arg;
+    HF_AUTO(hf_execution_free) hf_execution *run = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    char id[16];
+    id_of(q->number, id);
+    HF_TRY(hf_execution_new(q->service, id, &run));
+    return hf_query(run, "sum", hf_payload_none(), &out);
+}
+
+/* As many at once as a busy worker would have. */
 static hf_status ask_all(hf_service *service)
 {
-    for (int i = 0; i < count; i++) {
-        HF_AUTO(hf_execution_free) hf_execution *run = NULL;
-        HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-        char id[16];
-        id_of(i, id);
-        HF_TRY(hf_execution_new(service, id, &run));
-        HF_TRY(hf_query(run, "sum", hf_payload_none(), &out));
+    enum { AT_ONCE = 256 };
+    question questions[AT_ONCE];
+    for (int i = 0; i < count; i += AT_ONCE) {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        for (int k = 0; k < AT_ONCE && i + k < count; k++) {
+            questions[k] = (question){service, i + k};
+            HF_TRY(hf_fork(scope, ask, &questions[k]));
+        }
+        HF_TRY(hf_join(scope));
     }
     return HF_OK;
 }
