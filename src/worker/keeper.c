@@ -100,13 +100,16 @@ static void answer_stuck(hf_worker *worker)
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
     hf_stuck_step step;
+    hf_list left;
+    hf_list_init(&left);
     int64_t now = hf_now(worker->rt).ns;
-    while (limit != HF_WATCHDOG_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step)) {
+    while (limit != HF_WATCHDOG_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step, &left)) {
         hf_op why;
         hf_op_init(&why);
         (void)hf_fail(&why, HF_ERR_TIMEOUT, "%s (for %lld ms so far)", hf_wf_stuck_text,
                       (long long)((now - step.since_ns) / 1000000));
         hf_wf_answer_failed(worker, &step, &why);
+        hf_wf_give_back(worker, &left);
         hf_arena_reset(&arena);
         worker->listens = true;
     }
@@ -236,24 +239,34 @@ static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_unti
 }
 
 /* Runs that were released leave holes in the heap, which the system gets back only on request. This costs milliseconds, so
- * it is done after a release that was large, when its fibers have ended, and not more often than runs can become idle.
- * Returns when the keeper is to look again; INT64_MAX = it has no date. */
+ * it is done after a release that was large, when no more has come for a second and its fibers have ended, and not more
+ * often than runs can become idle. Returns when the keeper is to look again; INT64_MAX = it has no date. */
 static int64_t trim_heap(hf_worker *worker, int64_t now_ns)
 {
     hf_env *env = worker->rt->env;
-    int64_t span = worker->options.idle_timeout.ns;
-    if (worker->trim_ns == 0 && hf_wf_cache_given_back(worker, false) >= TRIM_BYTES) {
+    hf_span span = worker->options.idle_timeout;
+    size_t bytes = hf_wf_cache_given_back(worker, false);
+    if (bytes < TRIM_BYTES) {
+        return INT64_MAX;
+    }
+    int64_t next = worker->trimmed_ns != 0 ? hf_instant_after((hf_instant){worker->trimmed_ns}, span).ns : 0;
+    int64_t last = hf_instant_after((hf_instant){worker->trim_first_ns}, span).ns;
+    if (worker->trim_seen == 0) {
+        worker->trim_first_ns = now_ns;
+    }
+    if (worker->trim_seen == 0 || (bytes != worker->trim_seen && now_ns < last)) { /* more may come */
+        worker->trim_seen = bytes;
         int64_t soon = hf_instant_after((hf_instant){now_ns}, hf_nanoseconds(TRIM_AFTER_NS)).ns;
-        int64_t next = hf_instant_after((hf_instant){worker->trimmed_ns}, hf_nanoseconds(span)).ns;
-        worker->trim_ns = worker->trimmed_ns == 0 || soon > next ? soon : next;
+        worker->trim_ns = soon > next ? soon : next;
     }
-    if (worker->trim_ns != 0 && worker->trim_ns <= now_ns) {
-        (void)hf_wf_cache_given_back(worker, true);
-        env->ops->heap_trim(env);
-        worker->trim_ns = 0;
-        worker->trimmed_ns = now_ns;
+    if (now_ns < worker->trim_ns) {
+        return worker->trim_ns;
     }
-    return worker->trim_ns != 0 ? worker->trim_ns : INT64_MAX;
+    (void)hf_wf_cache_given_back(worker, true);
+    env->ops->heap_trim(env);
+    worker->trim_seen = 0;
+    worker->trimmed_ns = now_ns;
+    return INT64_MAX;
 }
 
 /* When the keeper looks again if nobody rings: a runtime without threads has no watchdog that would ring, and a

@@ -220,14 +220,14 @@ static hf_status enter_patched(const char *id, bool *ret_patched)
     HF_LEAVE(self, decide(self, hf_wf_self(), "hf_patched", id, false, ret_patched));
 }
 
-bool hf_patched(const char *id)
+bool(hf_patched)(const char *id)
 {
     bool is_patched = false;
     HF_IGNORE(enter_patched(id, &is_patched)); /* the failure is in hf_error(); the next wait says so, too */
     return is_patched;
 }
 
-hf_status hf_patch_deprecate(const char *id)
+hf_status(hf_patch_deprecate)(const char *id)
 {
     bool is_patched = false;
     HF_VERB_ENTER(self, hf_patch_deprecate, NULL);
@@ -288,5 +288,7 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for the next run"));
     }
     wf->next = next;
+    wf->next_file = options->file;
+    wf->next_line = options->line;
     HF_LEAVE(self, hf_refuse(self, HF_ERR_CONTINUED, "the workflow continues as a new run"));
 }

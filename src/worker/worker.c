@@ -139,6 +139,7 @@ static hf_status make(hf_worker *worker, const char *task_queue)
         worker->owns_runtime = true;
     }
     HF_TRY(make_parts(worker));
+    HF_TRY(hf_wf_seats_open(worker));
     return name_it(worker, task_queue);
 }
 
@@ -215,6 +216,7 @@ hf_status hf_worker_release(hf_worker *worker)
     hf_allocator memory = worker->memory;
     hf_assert(atomic_load(&worker->runs_count) == 0 && atomic_load(&worker->jobs_count) == 0); /* worker-K4 */
     hf_assert(hf_list_is_empty(&worker->busy));
+    hf_wf_seats_close(worker);
     (void)hf_dispatcher_free(worker->pool);
     (void)hf_sem_free(worker->activity_slots);
     (void)hf_sem_free(worker->workflow_slots);

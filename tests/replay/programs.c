@@ -131,5 +131,6 @@ hf_status programs_add_workflows(hf_worker *worker)
     HF_TRY(add_table(worker, programs_of_verbs));
     HF_TRY(add_table(worker, programs_of_scopes));
     HF_TRY(add_table(worker, programs_of_cancels));
+    HF_TRY(add_table(worker, programs_of_forks));
     return add_table(worker, programs_of_storm);
 }
