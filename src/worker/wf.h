@@ -272,6 +272,9 @@ struct hf_wf {
     size_t jobs_bytes;          /* memory of those */
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
+    hf_scope *forking;          /* the command that is made is of a child without a fiber of this scope; NULL = of the
+                                   calling fiber */
+    uint32_t scope_number;      /* the last one that was given: graph.c */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
                                    or it is among the records */
     hf_workflow_facts facts;    /* texts in `kept` */
@@ -312,6 +315,7 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
 typedef struct hf_wf_summons {
     hf_wait *idle; /* chained by `value` */
     bool has_seats;
+    bool only_wakes; /* the caller is not inside worker->runs, which may be closed when a run has ended: no fork */
     uint64_t seats[HF_THREADS_MAX / 64]; /* a bit for each seat that wants one more */
 } hf_wf_summons;
 /* Under the cache's lock: the run gets a driver. The caller calls hf_wf_summon when it has released the lock. */
@@ -500,6 +504,9 @@ hf_status hf_wf_flush_signals(hf_op *op, hf_wf *wf, bool *ret_any);
 bool hf_wf_wake_until(hf_wf *wf, uint64_t *after);
 /* Whether the fiber that was woken last waits again. */
 bool hf_wf_until_waits(const hf_wf *wf, uint64_t number);
+
+/* graph.c: says in the command's metadata which scope it is of. No memory: the arena's status. */
+void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *scope);
 
 /* run_verbs.c */
 /* Fills the facts of the run from its first event. False: no memory. */

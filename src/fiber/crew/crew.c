@@ -591,6 +591,30 @@ void hf_crew_close(hf_crew *crew)
     hf_leave(self);
 }
 
+/* ---- Scopes of members ------------------------------------------------------------------------------------------- */
+
+/* The innermost of these that is not a shield; else the scope that the fiber was forked into. */
+static hf_scope *first_of(hf_scope *scope, const hf_fiber *fiber)
+{
+    while (scope != NULL && scope->is_shield) {
+        scope = scope->outer;
+    }
+    hf_scope *forked = scope == NULL && fiber->branch != NULL ? fiber->branch->scope : NULL;
+    return scope != NULL ? scope : forked != NULL && !forked->is_shield ? forked : NULL;
+}
+
+hf_scope *hf_crew_scope_around(const hf_scope *scope)
+{
+    hf_assert(hf_crew_of_scope(scope) != NULL && scope->owner != NULL);
+    return first_of(scope->outer, scope->owner);
+}
+
+hf_scope *hf_crew_self_scope(void)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    return self != NULL && self->crew != NULL ? first_of(self->scope, self) : NULL;
+}
+
 /* ---- On a member ------------------------------------------------------------------------------------------------- */
 
 const hf_crew_ops *hf_crew_signals(const hf_fiber *self, void **ret_state)

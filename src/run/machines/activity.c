@@ -80,6 +80,11 @@ static void take_timeouts(hf_activity *activity, const hf_pb_activity_task_sched
     activity->heartbeat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
 }
 
+static int32_t key_of(const hf_pb_priority *priority)
+{
+    return priority != NULL ? priority->priority_key : 0;
+}
+
 hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     hf_assert(event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES);
@@ -94,6 +99,7 @@ hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_his
     activity->first_time = activity->scheduled_time = hf_pb_timestamp_time(event->event_time).ns;
     activity->attempt = 1;
     take_timeouts(activity, attrs);
+    activity->priority_key = key_of(attrs->priority);
     activity->task.run = run;
     activity->task.scheduled_id = event->event_id;
     run->activities.items[run->activities.count++] = activity;
@@ -297,6 +303,7 @@ hf_status hf_activity_set_options(hf_op *op, hf_run_memory *memory, hf_activity 
     } else {
         take_timeouts(activity, attrs);
     }
+    activity->priority_key = key_of(options.len > 0 ? changed.priority : attrs->priority);
     hf_owned_set(memory, &activity->queue_name, queue != NULL ? queue->name : HF_STR(""));
     activity->task_queue = hf_owned_str(&activity->queue_name);
     hf_owned_set(memory, &activity->options, options);
