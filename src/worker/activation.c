@@ -151,6 +151,7 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
             wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
     }
     wf->has_begun = true;
+    hf_crew_set_stack(wf->crew, wf->entry->stack_size);
     return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
 }
 

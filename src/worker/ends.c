@@ -16,16 +16,21 @@ hf_status hf_wf_settle_signals(hf_op *op, hf_wf *wf)
         return HF_OK;
     }
     hf_pb_header *header = HF_ARENA_NEW(arena, hf_pb_header);
-    hf_pb_header_fields_entry *field = HF_ARENA_NEW(arena, hf_pb_header_fields_entry);
+    const hf_pb_header *own = closing->pb->continue_as_new_workflow_execution_command_attributes->header;
+    size_t count = own != NULL ? own->fields.count : 0;
+    hf_pb_header_fields_entry *fields = HF_ARENA_ARRAY(arena, hf_pb_header_fields_entry, count + 1);
     hf_pb_payload *value = HF_ARENA_NEW(arena, hf_pb_payload);
     hf_str bytes = hf_wf_encode_signals(wf, arena);
     if (bytes.len == 0 || arena->status != HF_OK) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the signals of the next run");
     }
     value->data = bytes;
-    *field = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
-    header->fields.items = field;
-    header->fields.count = 1;
+    for (size_t i = 0; i < count; i++) {
+        fields[i] = own->fields.items[i];
+    }
+    fields[count] = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
+    header->fields.items = fields;
+    header->fields.count = count + 1;
     closing->pb->continue_as_new_workflow_execution_command_attributes->header = header;
     return HF_OK;
 }
