@@ -17,6 +17,7 @@
 #include <holdfast/io.h>
 #include <holdfast/json.h>
 #include <holdfast/keyed.h>
+#include <holdfast/list.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>
 #include <holdfast/run.h>
