@@ -336,10 +336,6 @@ void hf_wf_cancel_handlers(hf_wf *wf)
     HF_LIST_EACH(node, &wf->handlings)
     {
         hf_wf_handling *handling = HF_CONTAINER(node, hf_wf_handling, node);
-        if (wf->is_current && !handling->may_be_left) {
-            hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_handlers", "workflow=%.*s run=%.*s handler=%s",
-                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), handling->name);
-        }
         if (handling->branch != NULL) {
             hf_crew_cancel_member(wf->crew, handling->branch, "the workflow has ended");
         }
