@@ -99,8 +99,9 @@
     X(HF_BUG_UPDATE_OUT_OF_ORDER, "storm", "an update goes in front of signals that came before it")                  \
     X(HF_BUG_WITHDRAWN_SENT, "storm", "a command that was given up in its own step is sent")                          \
     X(HF_BUG_CANCEL_OF_ENDED, "storm", "an activity is canceled in the step that brings its end")                     \
-    X(HF_BUG_LATE_HANDLER, "storm", \
-    X(HF_BUG_ACTIVITY_NOT_JOINED, "charges", "a canceled call returns before its activity has ended") \
+    X(HF_BUG_LATE_HANDLER, "storm",                                                                                   \
+      "a handler that was added does not get signals that were kept, except in a replay")                             \
+    X(HF_BUG_ACTIVITY_NOT_JOINED, "charges", "a canceled call returns before its activity has ended")                 \
     X(HF_BUG_CHILD_NOT_JOINED, "charges", "a canceled call returns before its child has ended")
 
 typedef enum hf_bug {
