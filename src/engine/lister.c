@@ -211,13 +211,15 @@ static void copy_runs(hf_core *core, hf_lister *lister, hf_arena *arena)
     hf_list_work *work = &lister->work;
     hf_visible *runs = HF_ARENA_ARRAY(arena, hf_visible, HF_LIST_RUNS_MAX);
     size_t count = 0;
-    size_t runs_max = step_max(core, HF_LIST_RUNS_MAX);
+    size_t left = step_max(core, HF_LIST_RUNS_MAX);
+    size_t len = 0; /* of texts */
     if (runs == NULL) {
         return;
     }
-    while (lister->next != NULL && lister->next != &core->dirty.head && count < runs_max) {
+    while (lister->next != NULL && lister->next != &core->dirty.head && left > 0 && len < HF_LIST_LEN_MAX) {
         const hf_run *run = &HF_CONTAINER(lister->next, hf_slot, dirty_link)->run;
         lister->next = lister->next->next;
+        left--;
         if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || run->event_count == 0 ||
             HF_CANARY(HF_BUG_LIST_NOT_OVERLAID)) {
             continue; /* its row tells as much or more */
@@ -228,6 +230,7 @@ static void copy_runs(hf_core *core, hf_lister *lister, hf_arena *arena)
         hf_visible visible = hf_visible_of_run(run);
         if (hf_str_equal(visible.namespace_, work->namespace_)) {
             runs[count++] = hf_visible_copy(arena, &visible);
+            len += hf_visible_len(&visible);
         }
     }
     lister->has_memory_done = lister->next == NULL || lister->next == &core->dirty.head;
