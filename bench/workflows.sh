@@ -67,6 +67,7 @@ for ((round = 0; round < rounds; round++)); do
     done
     sample "parked" "$programs/workflows" parked 3000 --store memory
 done
+sample "idle/1000" "$programs/release" idle 1000
 if [[ ! -s $data/samples ]]; then
     cat "$data/errors" >&2
     echo "workflows.sh: nothing could be measured" >&2
@@ -123,6 +124,14 @@ awk -F'\t' '
         printf "\nSQLite alone, rows of units per second by units per commit: 1: %.0f, 10: %.0f, 100: %.0f\n",
             get("limit", "rows/1"), get("limit", "rows/10"), get("limit", "rows/100")
         printf "(a workflow is about 4 units of three events; a bar is workflows per unit, at 1, 10 and 100 units per commit)\n"
+        if ("idle/1000" in seen) {
+            ratio = get("idle/1000", "ratio"); again = get("idle/1000", "again_ratio")
+            printf "\n1,000 runs that wait: %.1f KiB each in memory; MiB at the start %.1f, with all in memory %.1f, when they were released %.1f\n",
+                get("idle/1000", "run_kib"), get("idle/1000", "start_mib"), get("idle/1000", "loaded_mib"),
+                get("idle/1000", "released_mib")
+            printf "after a release / at the start: %.2f, after four: %.2f  %s 1.10\n", ratio, again,
+                ratio <= 1.1 && again <= 1.1 ? "ok   <=" : "SHORT >"
+        }
     }' "$data/samples"
 if [[ -s $data/errors ]]; then
     echo

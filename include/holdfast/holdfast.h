@@ -5,6 +5,7 @@
 #define HOLDFAST_HOLDFAST_H
 
 #include <holdfast/activity.h>
+#include <holdfast/answer.h>
 #include <holdfast/base.h>
 #include <holdfast/chan.h>
 #include <holdfast/child.h>
@@ -12,9 +13,11 @@
 #include <holdfast/error.h>
 #include <holdfast/flow.h>
 #include <holdfast/handler.h>
+#include <holdfast/header.h>
 #include <holdfast/io.h>
 #include <holdfast/json.h>
 #include <holdfast/keyed.h>
+#include <holdfast/list.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>
 #include <holdfast/run.h>

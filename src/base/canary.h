@@ -68,6 +68,7 @@
     X(HF_BUG_OLDER_RUN_CURRENT, "engine", "an older run becomes the current one when the newest is deleted")       \
     X(HF_BUG_MAKING_LEFT, "engine", "the rows of a reset that a crash has interrupted are left")                   \
     X(HF_BUG_RESET_TWICE, "engine", "a repeated reset is not recognised")                                          \
+    X(HF_BUG_LEFT_FORGOTTEN, "engine", "an attempt that its process has left is lost with the process")            \
     X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                      \
     X(HF_BUG_POSTER_NOT_COUNTED, "life", "a runtime ends while a thread from outside is waking one of its fibers") \
     X(HF_BUG_EVICTED_SPINS, "crew", "an evicted fiber that does not return is refused for ever")                   \
@@ -83,6 +84,8 @@
       "the cached bytes of a file that was not closed are taken for the bytes on the disk")                        \
     X(HF_BUG_NAME_NOT_SYNCED, "images", "the name of a log is not checked for having been synced")                 \
     X(HF_BUG_ZOMBIE_KEEPS_SLOT, "hung", "the slot of a zombie is kept")                                            \
+    X(HF_BUG_LIST_NOT_OVERLAID, "engine", "a list misses changes that are in no row yet")                          \
+    X(HF_BUG_PAGE_OF_ANY_NAMESPACE, "engine", "a page token is taken in another namespace")                        \
     X(HF_BUG_QUERY_STALE, "engine", "a query does not wait for the workflow task that is pending")                 \
     X(HF_BUG_UPDATE_TOLD_EARLY, "engine", "the outcome of an update is told before its commit")                    \
     X(HF_BUG_UPDATE_LOST, "engine", "the outcome of an update is not part of the run's state")                     \

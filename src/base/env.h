@@ -48,9 +48,10 @@ typedef struct hf_event {
 /* The arguments for starting a process. */
 typedef struct hf_spawn {
     const char *const *argv;
-    const char *const *env; /* NULL = the host's */
-    const char *cwd;        /* NULL = the host's */
-    int fds[3];             /* descriptors for the child's 0, 1, 2; -1 = /dev/null, -2 = inherit the host's */
+    const char *const *env;  /* NULL = the host's */
+    const char *const *more; /* variables beside them, which take the place of others with the same name; NULL = none */
+    const char *cwd;         /* NULL = the host's */
+    int fds[3];              /* descriptors for the child's 0, 1, 2; -1 = /dev/null, -2 = inherit the host's */
 } hf_spawn;
 
 /* A message from the helper. */
@@ -75,6 +76,7 @@ typedef struct hf_env_ops {
     /* Memory. */
     void *(*allocate)(hf_env *env, size_t len, size_t align); /* NULL = out of memory */
     void (*release)(hf_env *env, void *ptr, size_t len);
+    void (*heap_trim)(hf_env *env); /* free memory of the heap goes back to the system, if it can; takes milliseconds */
     void *(*pages_reserve)(hf_env *env, size_t len); /* zeroed, uses memory only when touched; NULL = no room */
     void (*pages_release)(hf_env *env, void *pages, size_t len);
     void (*pages_discard)(hf_env *env, void *pages, size_t len); /* content is lost, memory given back */

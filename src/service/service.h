@@ -76,7 +76,20 @@
     X(HF_METHOD_UNPAUSE_ACTIVITY, unpause_activity)                                             \
     X(HF_METHOD_RESET_ACTIVITY, reset_activity)                                                 \
     X(HF_METHOD_UPDATE_ACTIVITY_OPTIONS, update_activity_options)                               \
-    X(HF_METHOD_TELL_LISTENER, tell_listener) /* the engine's own: from run to run */
+    X(HF_METHOD_TELL_LISTENER, tell_listener) /* the engine's own: from run to run */           \
+    X(HF_METHOD_LIST_WORKFLOW_EXECUTIONS, list_workflow_executions)                             \
+    X(HF_METHOD_SCAN_WORKFLOW_EXECUTIONS, scan_workflow_executions)                             \
+    X(HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, count_workflow_executions)                           \
+    X(HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS, list_open_workflow_executions)                   \
+    X(HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS, list_closed_workflow_executions)               \
+    X(HF_METHOD_REGISTER_NAMESPACE, register_namespace)                                         \
+    X(HF_METHOD_UPDATE_NAMESPACE, update_namespace)                                             \
+    X(HF_METHOD_DEPRECATE_NAMESPACE, deprecate_namespace)                                       \
+    X(HF_METHOD_LIST_NAMESPACES, list_namespaces)                                               \
+    X(HF_METHOD_ADD_SEARCH_ATTRIBUTES, add_search_attributes)                                   \
+    X(HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, remove_search_attributes)                             \
+    X(HF_METHOD_LIST_SEARCH_ATTRIBUTES, list_search_attributes)                                 \
+    X(HF_METHOD_GET_SEARCH_ATTRIBUTES, get_search_attributes)
 
 typedef enum hf_method {
 #define HF_METHOD_ENUM(name, stem) name,
@@ -120,6 +133,7 @@ struct hf_call {
     hf_span timeout;    /* long polls: time after which they are answered without a task; 0 = the method's default */
     bool in_process;    /* the caller dies with this process: its tasks are handed out again at the next opening */
     bool run_ahead;     /* a workflow task may be given out before its commit; only with in_process */
+    bool lets_go;       /* of a heartbeat: this process holds the attempt no longer, and somebody else will answer it */
     bool replays;       /* of a history: it ends with the events of a workflow task that are not written yet */
 
     /* Set by the service before done. */
@@ -166,7 +180,9 @@ typedef struct hf_service_ops {
 /* Implementations embed this as their first member. */
 struct hf_service {
     const hf_service_ops *ops;
-    const hf_codec *codec; /* of the program, for the payloads of all calls; NULL = none */
+    const hf_codec *codec;    /* of the program, for the payloads of all calls; NULL = none */
+    hf_header_hook on_header; /* of the program, for headers that go out; NULL = none */
+    void *on_header_arg;
     atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
     atomic_int executions; /* handles that are not freed: it cannot be closed before they are */
     atomic_int updates;    /* the same, handles of updates */

@@ -187,6 +187,7 @@ hf_status hf_fork_activity_with(hf_scope *scope, const char *name, hf_payload in
                                 const hf_activity_options *options)
 {
     HF_OPTIONS(hf_activity_options, options, hf_fork_activity);
+    HF_TRY(hf_wf_header_make("hf_fork_activity", options->header));
     HF_VERB_ENTER(self, hf_fork_activity, NULL);
     HF_LEAVE(self, fork_activity(self, hf_wf_self(), scope, name, in, ret_out, options));
 }
@@ -291,6 +292,7 @@ hf_status hf_fork_child_with(hf_scope *scope, const char *type, hf_payload in, h
                              const hf_child_options *options)
 {
     HF_OPTIONS(hf_child_options, options, hf_fork_child);
+    HF_TRY(hf_wf_header_make("hf_fork_child", options->header));
     HF_VERB_ENTER(self, hf_fork_child, NULL);
     HF_LEAVE(self, fork_child(self, hf_wf_self(), scope, type, in, ret_out, options));
 }

@@ -35,6 +35,11 @@ static void free_handler(hf_wf *wf, hf_wf_handler *handler)
     wf->worker->memory.release(wf->worker->memory.state, handler, sizeof *handler + handler->name_len + 1);
 }
 
+const hf_wf_handling *hf_wf_handling_self(void)
+{
+    return hf_local_get(&HANDLING);
+}
+
 static void free_handling(hf_wf_handling *handling)
 {
     hf_wf *wf = handling->wf;
@@ -43,6 +48,7 @@ static void free_handling(hf_wf_handling *handling)
         hf_list_remove(&handling->node);
     }
     hf_payload_free(&handling->in);
+    hf_wf_header_free(wf, &handling->header);
     wf->worker->memory.release(wf->worker->memory.state, handling, handling->len);
 }
 
@@ -330,10 +336,6 @@ void hf_wf_cancel_handlers(hf_wf *wf)
     HF_LIST_EACH(node, &wf->handlings)
     {
         hf_wf_handling *handling = HF_CONTAINER(node, hf_wf_handling, node);
-        if (wf->is_current && !handling->may_be_left) {
-            hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_handlers", "workflow=%.*s run=%.*s handler=%s",
-                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), handling->name);
-        }
         if (handling->branch != NULL) {
             hf_crew_cancel_member(wf->crew, handling->branch, "the workflow has ended");
         }

@@ -35,6 +35,7 @@ void *hf_activity_pin(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
 static void cancel_work(activity *act, hf_scope *scope)
 {
     hf_assert(scope != NULL && atomic_load(&act->is_cancel_requested));
+    hf_activity_note_why(act, HF_WHY_CANCELED);
     HF_IGNORE(hf_scope_cancel(scope, .reason = "the workflow canceled the activity"));
 }
 

@@ -147,6 +147,7 @@ typedef struct hf_wf_timer {
 typedef struct hf_wf_signal {
     hf_node node;
     hf_payload payload; /* kept by the run */
+    hf_str header;      /* owned: hf_wf_header_keep */
     size_t name_len;
     char name[];
 } hf_wf_signal;
@@ -195,6 +196,7 @@ typedef struct hf_wf_handling {
     bool has_ended;               /* of a query */
     bool is_counted;              /* it is under way for hf_handlers_wait: a signal, or an update that was accepted */
     hf_wf_update_request request; /* of an update; valid until its fiber waits */
+    hf_str header;                /* that came with it; owned: hf_wf_header_keep */
     const char *update_id;        /* of an update, else NULL; NUL-terminated, behind the struct */
     size_t len;                   /* of the allocation */
     char name[];                  /* what came; NUL-terminated */
@@ -286,10 +288,13 @@ struct hf_wf {
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
     bool is_current;                       /* the step at hand is in no history yet */
-    hf_wtask *kept_task;     /* its fibers may still use the task of a step that did not end; freed with the run */
-    bool keeps_task;         /* the task at hand becomes that */
-    hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
-    hf_payload_bag payloads; /* payloads that its fibers own */
+    hf_wtask *kept_task;      /* its fibers may still use the task of a step that did not end; freed with the run */
+    bool keeps_task;          /* the task at hand becomes that */
+    hf_arena kept;            /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
+    hf_payload_bag payloads;  /* payloads that its fibers own */
+    hf_str header;            /* of its start; owned: hf_wf_header_keep */
+    hf_str taken_header;      /* of the signal that a fiber took last; owned */
+    hf_pb_header *out_header; /* of the command that the running verb makes; in the recorder's arena; NULL = none */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
     bool is_reseeded;  /* a reset has seeded its random numbers */
@@ -479,6 +484,24 @@ void hf_wf_cancel_handlers(hf_wf *wf);
 hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *query, hf_arena *arena,
                       hf_pb_workflow_query_result *ret_result);
 
+/* The handler that the calling fiber runs, or a query; NULL = none. */
+const hf_wf_handling *hf_wf_handling_self(void);
+
+/* header.c: the header as bytes that the caller owns; empty for none. False: no memory. */
+bool hf_wf_header_keep(hf_wf *wf, const hf_pb_header *header, hf_str *ret_kept);
+void hf_wf_header_free(hf_wf *wf, hf_str *kept);
+/* By a verb, before it enters the library: makes the header of its command, and hf_wf_header_take gives it to the command.
+ * The fiber must not wait in between. Fails: as hf_header_make, raised. */
+hf_status hf_wf_header_make(const char *verb, const hf_entry *entries);
+/* A copy in the arena, whose status tells of a lack of memory; NULL stays NULL. */
+hf_pb_header *hf_wf_header_copy(const hf_pb_header *header, hf_arena *arena);
+static inline hf_pb_header *hf_wf_header_take(hf_wf *wf)
+{
+    hf_pb_header *header = wf->out_header;
+    wf->out_header = NULL;
+    return header;
+}
+
 /* updates.c: the life of an update, on its own fiber. */
 void hf_wf_run_update(hf_wf_handling *handling);
 /* Delivers the updates that came before event `before`, from the `*next`-th on. Fails: HF_ERR_NOMEM, HF_ERR_INVALID,
@@ -520,6 +543,11 @@ hf_str hf_wf_patch_key(const hf_pb_marker_recorded_event_attributes *marker);
 
 /* activation.c: runs the fibers. Fails: HF_ERR_TIMEOUT: the run is lost. */
 hf_status hf_wf_turn(hf_op *op, hf_wf *wf);
+/* ends.c: what is left when the main function has returned, with wf->closing not among the records yet. The first puts
+ * signals that nobody took into the command of a continue-as-new. Fails: HF_ERR_NOMEM. The second names in the log, and in
+ * the closing command, what nobody took and what has not ended. */
+hf_status hf_wf_settle_signals(hf_op *op, hf_wf *wf);
+void hf_wf_name_leftovers(hf_wf *wf);
 /* Refuses a verb that makes a command in a run whose closing command is on its way: its handlers clean up, and what they
  * ask for is dropped, with a line in the log (PROMISES T9). Fails: HF_ERR_CANCELED. */
 hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb);

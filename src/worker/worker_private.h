@@ -29,6 +29,7 @@
 #include "service/guard.h"
 #include "service/witness.h"
 #include "worker/life.h"
+#include "worker/tempo.h"
 
 #include <holdfast/worker.h>
 
@@ -43,6 +44,8 @@ typedef struct hf_function_entry {
     hf_str name;
     hf_function function;
     bool on_fiber; /* an activity that never blocks */
+    void *arg;     /* the program's */
+    size_t stack_size;
 } hf_function_entry;
 
 enum { HF_WF_BUCKETS = 1024 };
@@ -57,6 +60,7 @@ typedef struct hf_wf_cache {
     size_t bytes;      /* sum of the memory that the runs have reported */
     bool is_closed;    /* stopping: runs end after their step */
     int64_t look_ns;   /* mono: when the keeper looks for idle runs; 0 = it has no date */
+    size_t given_back; /* bytes of runs that were released because they were idle, since the heap was trimmed */
     uint64_t released; /* runs that were told to end, so far */
 } hf_wf_cache;
 
@@ -97,6 +101,7 @@ struct hf_worker {
     hf_chan *stop;               /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
+    hf_tempo tempo;      /* of activities */
     hf_dispatcher *pool; /* activities' threads */
     hf_scope *runs;      /* drivers; open while it runs */
     hf_wf_seat *seats;   /* by the number of the scheduler */
@@ -120,8 +125,12 @@ struct hf_worker {
     hf_sched *near;    /* of the fiber that called hf_worker_run, where work begins; NULL = a plain thread called */
     atomic_int owners; /* the caller, and the keeper while there is one: the last frees the worker */
     hf_word word; /* the keeper sleeps on it and is woken when the worker should stop, is over, or a fiber is stuck */
-    _Atomic(int64_t) stop_ns;      /* mono: when it was told to stop; 0 = it was not */
-    int64_t started_ns;            /* mono */
+    _Atomic(int64_t) stop_ns; /* mono: when it was told to stop; 0 = it was not */
+    int64_t started_ns;       /* mono */
+    size_t trim_seen; /* the keeper: bytes of the release after which it will trim the heap; 0 = it has no reason to */
+    int64_t trim_first_ns;         /* mono: since when */
+    int64_t trim_ns;               /* mono: when it does, if no more is released until then */
+    int64_t trimmed_ns;            /* mono: when it has done so */
     int64_t hushed_ns;             /* the keeper: since when `hush` is closed; 0 = it is not */
     hf_chan *over;                 /* hf_worker_run may return */
     hf_status status;              /* why it stopped by itself */
@@ -148,6 +157,8 @@ hf_status hf_worker_release(hf_worker *worker);
 void hf_worker_ring(hf_worker *worker);
 /* Whether this process may call the service: a process that fork() made may not. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
+/* Adds an activity; `like` has what is kept beside the name. Fails: as hf_worker_add_activity. */
+hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb);
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
 /* Changes the number of drivers or activities, and wakes the fiber that waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
@@ -187,6 +198,8 @@ hf_activity_counts hf_activity_count(hf_worker *worker);
 void hf_activity_report(hf_worker *worker, const char *event);
 /* The watchdog looks after the worker's pool. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
 hf_status hf_activity_watch_pool(hf_worker *worker);
+/* The worker stops, and cancels its activities now: they are told that this is the reason. */
+void hf_activity_note_stop(hf_worker *worker);
 /* Activities whose function runs; and those of them whose slot went to another one, because they are zombies. */
 void hf_activity_tally(hf_worker *worker, uint64_t *ret_running, uint64_t *ret_zombies);
 /* Called by the keeper when a fiber may have become a zombie: frees the slot of an activity on it. */
@@ -254,6 +267,8 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes);
 /* Called by the keeper: runs that have waited for .idle_timeout are told to end. Returns when it is to look again;
  * INT64_MAX = when it is rung for. */
 int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns);
+/* Bytes that idle runs have given back since the last call with `clears`. */
+size_t hf_wf_cache_given_back(hf_worker *worker, bool clears);
 /* Called by the driver before it ends, also if the run was taken out before. */
 void hf_wf_cache_remove(hf_wf *wf);
 /* Tells all runs to end after the step they are at, and runs that come later, too. */

@@ -427,6 +427,22 @@ static hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_reset(run, NULL) == HF_ERR_MISUSE);
     EXPECT(hf_reset(run, NULL, .point = HF_RESET_LAST, .reason = "again") == HF_ERR_MISUSE);
     EXPECT(hf_describe(run, &description) == HF_ERR_MISUSE);
+    hf_counts counts;
+    EXPECT(hf_list(NULL, NULL, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_list(NULL, NULL, NULL, .query = "RunId = 'r'", .limit = 1) == HF_ERR_MISUSE);
+    EXPECT(hf_count(NULL, &counts) == HF_ERR_MISUSE);
+    EXPECT(hf_count(NULL, &counts, .namespace_ = "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(NULL, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(NULL, "n", .description = "d") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_deprecate(NULL, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_list(NULL, NULL, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(NULL, "a", HF_SEARCH_INT) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(NULL, "a", HF_SEARCH_INT, .namespace_ = "n") == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(NULL, "a") == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(NULL, "a", .namespace_ = "n") == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(NULL, NULL, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(NULL, NULL, NULL, .namespace_ = "n") == HF_ERR_MISUSE);
+    EXPECT(strcmp(hf_search_attribute_type_name(HF_SEARCH_KEYWORD_LIST), "KeywordList") == 0);
     EXPECT(strcmp(hf_workflow_status_name(HF_WORKFLOW_RUNNING), "Running") == 0);
     hf_update_handle_free(update);
     hf_description_free(description);
@@ -487,6 +503,10 @@ static hf_status use_workers(void)
 {
     hf_worker *worker = NULL;
     EXPECT(hf_worker_new(NULL, "queue", &worker) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(NULL, "name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(NULL, "name", NULL, .cwd = "/") == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(NULL, "name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(NULL, "name", NULL, .stack_size = 16384) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(NULL, "name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(NULL, "name", NULL, .on_fiber = true) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity") == HF_ERR_MISUSE);
@@ -505,6 +525,10 @@ static hf_status use_workers(void)
     EXPECT(hf_try_select(&one, 1, &idx) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(NULL, "name", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(NULL, "name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(NULL, "type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(NULL, "type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), .parent_close = HF_PARENT_CLOSE_ABANDON) == HF_ERR_MISUSE);
     EXPECT(hf_external_signal("id", "name", hf_payload_none()) == HF_ERR_MISUSE);
@@ -524,6 +548,13 @@ static hf_status use_workers(void)
     EXPECT(hf_until_next(&until) == HF_ERR_MISUSE);
     EXPECT(hf_until_end(&until, HF_ERR_MISUSE) == HF_ERR_MISUSE);
     EXPECT(hf_handler_name() == NULL && hf_update_id() == NULL && hf_workflow_info() == NULL);
+    EXPECT(hf_activity_token(NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_answer(NULL, hf_answer_to(hf_payload_none()), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(NULL, hf_answer_to_id("id", "1"), "message") == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(NULL, hf_answer_to_id("id", "1"), "message", .is_final = true) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_canceled(NULL, hf_answer_to_id("id", "1"), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_heartbeat(NULL, hf_answer_to_id("id", "1"), hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_arg() == NULL && hf_activity_cancel_why() == HF_WHY_NOT);
     EXPECT(hf_workflow_scope() == NULL && hf_workflow_alloc(8) == NULL && !hf_patched("id"));
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);

@@ -559,6 +559,28 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_reset(run, nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_reset(run, nullptr, reset_options) == HF_ERR_MISUSE);
     EXPECT(hf_describe(run, &description) == HF_ERR_MISUSE);
+    hf_counts counts;
+    hf_list_options list_options = hf_list_options();
+    list_options.limit = 1;
+    hf_namespace_options namespace_options = hf_namespace_options();
+    namespace_options.description = "d";
+    hf_search_attribute_options attribute_options = hf_search_attribute_options();
+    attribute_options.namespace_ = "n";
+    EXPECT(hf_list(none, nullptr, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_list(none, nullptr, nullptr, list_options) == HF_ERR_MISUSE);
+    EXPECT(hf_count(none, &counts) == HF_ERR_MISUSE);
+    EXPECT(hf_count(none, &counts, list_options) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(none, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(none, "n", namespace_options) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_deprecate(none, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_list(none, nullptr, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(none, "a", HF_SEARCH_INT) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(none, "a", HF_SEARCH_INT, attribute_options) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(none, "a") == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(none, "a", attribute_options) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(none, nullptr, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(none, nullptr, nullptr, attribute_options) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_type_name(HF_SEARCH_INT)[0] == 'I');
     EXPECT(hf_workflow_status_name(HF_WORKFLOW_RUNNING)[0] == 'R');
 #if __cplusplus >= 202002L
     EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run, {.id = "id"}) == HF_ERR_MISUSE);
@@ -568,6 +590,12 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_update_start(run, "add", in, &update, {.id = "once"}) == HF_ERR_MISUSE);
     EXPECT(hf_update_result(update, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_reset(run, nullptr, {.point = HF_RESET_LAST}) == HF_ERR_MISUSE);
+    EXPECT(hf_list(none, nullptr, nullptr, {.limit = 1}) == HF_ERR_MISUSE);
+    EXPECT(hf_count(none, &counts, {.namespace_ = "n"}) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(none, "n", {.description = "d"}) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(none, "a", HF_SEARCH_INT, {.namespace_ = "n"}) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(none, "a", {.namespace_ = "n"}) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(none, nullptr, nullptr, {.namespace_ = "n"}) == HF_ERR_MISUSE);
 #endif
     hf_update_handle_free(update);
     hf_description_free(description);
@@ -648,6 +676,14 @@ hf_status use_workers()
     add_options.on_fiber = true;
     hf_activity_fail_options fail_options = hf_activity_fail_options();
     fail_options.is_final = true;
+    hf_worker_add_command_options command_options = hf_worker_add_command_options();
+    command_options.cwd = "/";
+    EXPECT(hf_worker_add_command(nullptr, "name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(nullptr, "name", nullptr, command_options) == HF_ERR_MISUSE);
+    hf_worker_add_workflow_options workflow_options = hf_worker_add_workflow_options();
+    workflow_options.stack_size = 16384;
+    EXPECT(hf_worker_add_workflow(nullptr, "name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(nullptr, "name", nullptr, workflow_options) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, add_options) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity") == HF_ERR_MISUSE);
@@ -663,8 +699,11 @@ hf_status use_workers()
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, patient_options) == HF_ERR_MISUSE);
 #if __cplusplus >= 202002L
     EXPECT(hf_worker_new(nullptr, "queue", &worker, {.cached_max = HF_OFF}) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(nullptr, "name", nullptr, {.cwd = "/"}) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(nullptr, "name", nullptr, {.stack_size = 16384}) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, {.on_fiber = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity", {.is_final = true}) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message", {.is_final = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
@@ -706,6 +745,13 @@ hf_status use_workers()
     EXPECT(hf_wait_until(worker != nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_wait_until(worker != nullptr, patient_options) == HF_ERR_MISUSE);
     EXPECT(hf_handler_name() == nullptr && hf_update_id() == nullptr && hf_workflow_info() == nullptr);
+    EXPECT(hf_activity_token(nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_answer(nullptr, hf_answer_to(hf_payload_none()), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message") == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message", fail_options) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_canceled(nullptr, hf_answer_to_id("id", "1"), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_heartbeat(nullptr, hf_answer_to_id("id", "1"), hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_arg() == nullptr && hf_activity_cancel_why() == HF_WHY_NOT);
     EXPECT(hf_workflow_scope() == nullptr && hf_workflow_alloc(8) == nullptr && !hf_patched("id"));
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);

@@ -26,7 +26,7 @@
  *     fail                of=SLOT cause=N input=BYTES
  *     acomplete, afail, acancel, heartbeat
  *                         of=SLOT or by=ID/ACTIVITY input=BYTES; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked
- *                         (=> a cancel) paused reset
+ *                         (=> a cancel) paused reset leaves (its process, for good)
  *     sigstart ID NAME    signal with start: as start, sinput=BYTES of the signal
  *     options ID          of the run: priority=N fairness=KEY weight=N; auto, pinned=BUILD or unset: the versioning override; mask=PATH: that
  *                         path as well; run_id=R identity=I ns=N
@@ -47,6 +47,7 @@
  *                         complete discard: the worker can see an event twice
  *     system, namespace NAME
  *                         what the service says of itself, and of a namespace
+ *     list, count, register, addattr and others: see engine_list.h
  *     apause, aunpause, areset, aoptions ID ACTIVITY
  *                         type=T or all instead of ACTIVITY; apause: request=R; aunpause: attempts heartbeats; areset: heartbeats
  *                         paused (stays so) original; aoptions: as in a command, or original

@@ -267,6 +267,12 @@ void hf_crew_set_strict(hf_crew *crew, bool is_strict)
     crew->is_strict = is_strict;
 }
 
+void hf_crew_set_stack(hf_crew *crew, size_t stack_size)
+{
+    hf_assert(!crew->is_turning); /* fiber-W2: the driver sets it, between turns */
+    crew->stack_class = hf_stack_class_of(stack_size != 0 ? stack_size : crew->on.rt->stack_size);
+}
+
 hf_status hf_crew_check_span(hf_fiber *self, const char *verb, const char *what, hf_span span)
 {
     hf_op op;
@@ -400,6 +406,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     crew->state = options->state;
     crew->rng.state = options->seed;
     crew->is_strict = true;
+    crew->stack_class = self->sched->stack_class;
     crew->root->on = &crew->on;
     *ret_crew = crew;
     hf_leave(self);

@@ -17,6 +17,8 @@
  * of life), schedule-to-close (all attempts together). Start-to-close and heartbeat end one attempt, and another may follow. */
 #include "run/machines.h"
 
+#include "base/canary.h"
+
 #include <string.h>
 
 #define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))
@@ -281,6 +283,9 @@ hf_status hf_activity_apply_heartbeat(hf_apply *a, hf_run *run, hf_str bytes)
     }
     activity->heartbeat_time = msg.time;
     activity->heard_time = 0;
+    if (msg.left && !HF_CANARY(HF_BUG_LEFT_FORGOTTEN)) {
+        activity->incarnation = 0;
+    }
     hf_owned_set(a->memory, &activity->heartbeat_details, msg.details);
     return HF_OK;
 }

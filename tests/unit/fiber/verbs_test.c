@@ -618,6 +618,39 @@ CALL(hf_update_result, hf_update_result(t->update, NULL, .timeout = HF_SPAN_OFF)
 CALL(hf_cancel, hf_cancel(t->execution))
 CALL(hf_terminate, hf_terminate(t->execution))
 CALL(hf_reset, hf_reset(t->execution, NULL, .point = HF_RESET_FIRST))
+static bool see_run(void *arg, const hf_description *run)
+{
+    (void)arg;
+    (void)run;
+    return false;
+}
+static bool see_namespace(void *arg, const hf_namespace_info *info)
+{
+    (void)arg;
+    (void)info;
+    return false;
+}
+static bool see_attribute(void *arg, const char *name, hf_search_attribute_type type, bool is_custom)
+{
+    (void)arg;
+    (void)name;
+    (void)type;
+    (void)is_custom;
+    return false;
+}
+static hf_status call_hf_count(things *t)
+{
+    hf_counts counts;
+    return hf_count(t->service, &counts);
+}
+CALL(hf_list, hf_list(t->service, see_run, NULL))
+CALL(hf_namespace_register, hf_namespace_register(t->service, "default"))
+CALL(hf_namespace_deprecate, hf_namespace_deprecate(t->service, "none"))
+CALL(hf_namespace_list, hf_namespace_list(t->service, see_namespace, NULL))
+CALL(hf_search_attribute_add, hf_search_attribute_add(t->service, "RunId", HF_SEARCH_KEYWORD))
+CALL(hf_search_attribute_remove, hf_search_attribute_remove(t->service, "None"))
+CALL(hf_search_attribute_list, hf_search_attribute_list(t->service, see_attribute, NULL))
+LOOK(hf_search_attribute_type_name, hf_search_attribute_type_name(HF_SEARCH_INT))
 static hf_status call_hf_describe(things *t)
 {
     hf_description *made = NULL;
@@ -639,6 +672,12 @@ LOOK(hf_workflow_info, hf_workflow_info())
 LOOK(hf_workflow_scope, hf_workflow_scope())
 LOOK(hf_workflow_run_id, hf_workflow_run_id())
 LOOK(hf_activity_info, hf_activity_info())
+LOOK(hf_activity_arg, hf_activity_arg())
+CALL(hf_answer, hf_answer(t->service, hf_answer_to_id("no workflow", "1"), hf_payload_none()))
+CALL(hf_answer_failed, hf_answer_failed(t->service, hf_answer_to_id("no workflow", "1"), "message"))
+CALL(hf_answer_canceled, hf_answer_canceled(t->service, hf_answer_to_id("no workflow", "1"), hf_payload_none()))
+CALL(hf_answer_heartbeat, hf_answer_heartbeat(t->service, hf_answer_to_id("no workflow", "1"), hf_payload_none(), NULL))
+LOOK(hf_activity_cancel_why, hf_activity_cancel_why())
 static hf_status call_hf_worker_new(things *t)
 {
     hf_worker *made = NULL;
@@ -653,6 +692,8 @@ static hf_status no_function(hf_payload in, hf_payload *ret_out)
 }
 CALL(hf_worker_add_workflow, hf_worker_add_workflow(t->worker, "name", no_function))
 CALL(hf_worker_add_activity, hf_worker_add_activity(t->worker, "name", no_function))
+static const char *const PROGRAM[] = {"true", NULL};
+CALL(hf_worker_add_command, hf_worker_add_command(t->worker, "name", PROGRAM))
 CALL(hf_worker_run, hf_worker_run(t->worker))
 CALL(hf_worker_start, hf_worker_start(t->worker))
 static hf_status call_hf_worker_wait(things *t)
@@ -709,6 +750,11 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_workflow_alloc NULL
 #define call_hf_activity_heartbeat NULL
 #define call_hf_activity_fail NULL
+#define call_hf_activity_token NULL
+#define call_hf_header_get NULL
+#define call_hf_header_of_signal NULL
+#define call_hf_header_put NULL
+#define call_hf_header_forward NULL
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -747,9 +793,10 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
-    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",  "hf_signal",
-                                             "hf_cancel", "hf_terminate",  "hf_worker_", "hf_query",
-                                             "hf_update", "hf_reset",      "hf_describe"};
+    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",   "hf_signal",
+                                             "hf_cancel", "hf_terminate",  "hf_worker_",  "hf_query",
+                                             "hf_update", "hf_reset",      "hf_describe", "hf_list",
+                                             "hf_count",  "hf_namespace_", "hf_search_",  "hf_answer"};
     for (size_t i = 0; i < sizeof OF_SERVICE / sizeof *OF_SERVICE; i++) {
         if (starts_with(v->name, OF_SERVICE[i])) {
             return A_SERVICE;
