@@ -140,12 +140,12 @@ async function runScenario(client, name, queue) {
 async function acrossEnd(server, client, signal, count) {
   const handles = await Promise.all(
     [...Array(count).keys()].map((i) =>
-      client.workflow.start('steps', { taskQueue: i % 2 ? 'cached' : 'uncached', workflowId: `steps-${signal}-${i}`, args: [10] }),
+      client.workflow.start('steps', { taskQueue: i % 10 ? 'cached' : 'uncached', workflowId: `steps-${signal}-${i}`, args: [10] }),
     ),
   );
   const results = Promise.all(handles.map((h) => patient(() => h.result())));
   await until('some steps', async () => {
-    const length = (await handles[0].describe()).historyLength;
+    const length = (await handles[1].describe()).historyLength;
     return length > 20;
   });
   const code = await server.end(signal);
