@@ -14,6 +14,7 @@
 #include <holdfast/handler.h>
 #include <holdfast/io.h>
 #include <holdfast/json.h>
+#include <holdfast/local.h>
 #include <holdfast/keyed.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>

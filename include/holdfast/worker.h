@@ -98,6 +98,7 @@ typedef struct hf_worker_options {
                                  worker may take it; 10 s */
     hf_span shutdown_grace;   /* stopping: time for activities to finish; 10 s, HF_SPAN_OFF = none */
     hf_span shutdown_force;   /* time for them to end after they were canceled; then they are left behind; 5 s */
+    int local_activities_max; /* local activities and side effects at once (local.h); 100, at most 512 */
 } hf_worker_options;
 
 typedef struct hf_worker_add_activity_options {

@@ -9,6 +9,7 @@
  * sends the result to the service. The fiber binds itself as a local value, so that fibers that the function forks
  * find their activity, too. */
 #include "worker/activity_private.h"
+#include "worker/local.h"
 
 #include "base/fields.h"
 #include "base/span.h"
@@ -198,6 +199,20 @@ static void leave_to_timeout(activity *act)
     }
 }
 
+/* A local activity: the job decides what becomes of it. A failure of NULL means that its time is over. */
+static void tell_job(activity *act, hf_status status, hf_pb_failure *failure)
+{
+    if (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested)) {
+        failure = hf_failure_canceled(&act->arena, HF_STR("the workflow canceled the activity"),
+                                      hf_payload_encode(&act->arena, act->out));
+    } else if (status != HF_OK && hf_now(NULL).ns >= act->until_ns) {
+        failure = NULL;
+    } else if (status == HF_ERR_FAILED) {
+        apply_verdict(act, failure);
+    }
+    hf_local_job_hear(act->job, act->facts.attempt, status, &act->out, status != HF_OK ? failure : NULL);
+}
+
 /* `failure` is in the arena, or NULL. */
 static void tell(activity *act, hf_status status, hf_pb_failure *failure)
 {
@@ -206,6 +221,10 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
         return;
     }
     status = check_result(act, status, &failure);
+    if (act->job != NULL) {
+        tell_job(act, status, failure);
+        return;
+    }
     if (status == HF_OK) {
         hf_pb_respond_activity_task_completed_request request = {.namespace = worker->namespace_,
                                                                  .identity = worker->identity,
@@ -233,7 +252,8 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
 static hf_status call_function(void *arg)
 {
     activity *act = arg;
-    return act->entry->function(act->in, &act->out);
+    return act->job != NULL && act->job->effect != NULL ? act->job->effect(act->job->effect_arg, &act->out)
+                                                        : act->entry->function(act->in, &act->out);
 }
 
 /* How long this attempt may take, and which option bounds it; 0 = no bound. */
@@ -346,6 +366,9 @@ static void free_activity(activity *act)
     (void)hf_chan_free(atomic_load(&act->beat));
     hf_arenas_give(&worker->arenas, &act->arena);
     hf_activity_free_slot(act);
+    if (act->job != NULL) {
+        hf_local_job_unref(act->job);
+    }
     worker->memory.release(worker->memory.state, act, sizeof *act);
 }
 
@@ -396,6 +419,8 @@ static const char *text_in(hf_arena *arena, hf_str text)
     return copy != NULL ? copy : "";
 }
 
+static const hf_function_entry EFFECT = {.on_fiber = false}; /* of hf_side_effect, which has a function of its own */
+
 static void fill_facts(activity *act)
 {
     const hf_pb_poll_activity_task_queue_response *task = act->task;
@@ -415,7 +440,53 @@ static void fill_facts(activity *act)
         .last = hf_payload_view(&act->arena, task->heartbeat_details),
     };
     act->in = hf_payload_view(&act->arena, task->input);
-    act->entry = hf_function_find(&act->worker->activities, name);
+    bool is_effect = act->job != NULL && act->job->effect != NULL;
+    act->entry = is_effect ? &EFFECT : hf_function_find(&act->worker->activities, name);
+}
+
+/* Enters it in the list of the busy ones and starts its fiber, which may have ended when this returns. On failure it is
+ * freed. Fails: HF_ERR_NOMEM; HF_ERR_CANCELED: the worker takes nothing on. */
+static hf_status start(activity *act)
+{
+    hf_worker *worker = act->worker;
+    act->until_ns = INT64_MAX;
+    act->lapse_ns = INT64_MAX;
+    atomic_init(&act->has_slot, true);
+    fill_facts(act);
+    act->started_ns = hf_now(NULL).ns;
+    hf_spin_lock(&worker->busy_lock);
+    hf_list_push_back(&worker->busy, &act->busy);
+    hf_spin_unlock(&worker->busy_lock);
+    hf_status status = act->arena.status;
+    hf_worker_count(worker, &worker->jobs_count, 1);
+    if (status == HF_OK) {
+        status = hf_fork(worker->jobs, run_activity, act, .name = "activity");
+    }
+    if (status != HF_OK) {
+        if (act->job == NULL) {
+            worker->service->ops->unwanted(worker->service, act->task->task_token);
+        }
+        free_activity(act);
+        hf_worker_count(worker, &worker->jobs_count, -1);
+    }
+    return status;
+}
+
+hf_status hf_activity_begin_local(hf_op *op, hf_local_job *job)
+{
+    hf_worker *worker = job->worker;
+    activity *act = worker->memory.allocate(worker->memory.state, sizeof *act, _Alignof(activity));
+    if (act == NULL) {
+        (void)hf_sem_release(worker->local_slots, 1);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a local activity");
+    }
+    memset(act, 0, sizeof *act);
+    act->worker = worker;
+    act->job = job;
+    atomic_fetch_add(&job->refs, 1);
+    act->arena = hf_arenas_take(&worker->arenas);
+    act->task = &job->task;
+    return start(act);
 }
 
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
@@ -431,26 +502,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     hf_assert(task->task_token.len > 0); /* poller.c has checked it */
     memset(act, 0, sizeof *act);
     act->worker = worker;
-    act->until_ns = INT64_MAX;
-    act->lapse_ns = INT64_MAX;
-    atomic_init(&act->has_slot, true);
     act->arena = *arena;
     act->task = task;
-    fill_facts(act);
-    act->started_ns = hf_now(NULL).ns;
-    hf_spin_lock(&worker->busy_lock);
-    hf_list_push_back(&worker->busy, &act->busy);
-    hf_spin_unlock(&worker->busy_lock);
-    hf_status status = act->arena.status;
-    hf_worker_count(worker, &worker->jobs_count, 1);
-    if (status == HF_OK) {
-        status = hf_fork(worker->jobs, run_activity, act, .name = "activity"); /* it may have ended by now */
-    }
-    if (status != HF_OK) {
-        worker->service->ops->unwanted(worker->service, task->task_token);
-        free_activity(act);
-        hf_worker_count(worker, &worker->jobs_count, -1);
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
-    }
-    return HF_OK;
+    return start(act) == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
 }

@@ -79,8 +79,8 @@ static void wake_all(hf_wait *first)
 /* Locked. Ends the run if it has nothing to do; its driver goes in front of `*chain`. */
 static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
 {
-    if (wf->posted > 0) {
-        return;
+    if (wf->posted > 0 || (wf->has_jobs && !cache->is_closed)) {
+        return; /* what its jobs did would be done again */
     }
     hf_assert(!wf->is_told); /* worker-K2 */
     take_out(cache, wf);
@@ -148,6 +148,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     hf_spin_lock(&cache->lock);
     hf_assert(wf->posted > 0);
     wf->posted--;
+    wf->has_jobs = !hf_list_is_empty(&wf->local_jobs);
     if (hf_node_is_linked(&wf->lru)) {
         hf_list_remove(&wf->lru);
         hf_list_push_back(&cache->lru, &wf->lru);

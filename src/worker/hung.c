@@ -27,7 +27,7 @@ static void describe(const activity *act, int64_t now_ns, char text[REPORT_LEN])
 void hf_activity_free_slot(activity *act)
 {
     if (atomic_exchange(&act->has_slot, false)) {
-        (void)hf_sem_release(act->worker->activity_slots, 1);
+        (void)hf_sem_release(hf_activity_slots(act), 1);
     }
 }
 
@@ -63,6 +63,7 @@ void hf_activity_see_zombies(hf_worker *worker)
 {
     char texts[REPORT_MAX][REPORT_LEN];
     int count = 0;
+    int local_count = 0; /* among them */
     int64_t now = hf_now(worker->rt).ns;
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->busy_lock);
@@ -76,6 +77,7 @@ void hf_activity_see_zombies(hf_worker *worker)
                 describe(act, now, texts[count]);
             }
             count++;
+            local_count += act->job != NULL;
         }
     }
     hf_spin_unlock(&worker->busy_lock);
@@ -84,8 +86,11 @@ void hf_activity_see_zombies(hf_worker *worker)
          i++) { /* the runtime has logged the fiber, but only by its name "activity" */
         hf_log(worker->rt, HF_LOG_ERROR, "zombie_on_fiber", "%s slot=free", texts[i]);
     }
-    if (count > 0) {
-        (void)hf_sem_release(worker->activity_slots, count);
+    if (count > local_count) {
+        (void)hf_sem_release(worker->activity_slots, count - local_count);
+    }
+    if (local_count > 0) {
+        (void)hf_sem_release(worker->local_slots, local_count);
     }
 }
 

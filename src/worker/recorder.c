@@ -221,6 +221,7 @@ static claim claim_of(const hf_pb_history_event *event)
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
         c.name = event->marker_recorded_event_attributes->marker_name;
         c.id = hf_wf_patch_key(event->marker_recorded_event_attributes);
+        c.id = c.id.len > 0 ? c.id : hf_wf_local_key(event->marker_recorded_event_attributes);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_CANCELED_EVENT_ATTRIBUTES) {
         c.id = event->timer_canceled_event_attributes->timer_id;
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {

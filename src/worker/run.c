@@ -13,7 +13,7 @@
  * A step that does not end, because a fiber of the workflow loops or blocks, is given up by the keeper (keeper.c),
  * which answers it as failed; a later result of the step is dropped. Where the watchdog may take a thread away, the
  * driver gets its turn back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. */
-#include "worker/wf.h"
+#include "worker/local.h"
 
 #include <inttypes.h>
 
@@ -95,6 +95,9 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->signals);
     hf_list_init(&wf->signal_waits);
     hf_list_init(&wf->payloads.boxes);
+    hf_list_init(&wf->locals);
+    hf_list_init(&wf->local_jobs);
+    hf_list_init(&wf->local_ends);
     hf_list_init(&wf->untils);
     hf_list_init(&wf->patches);
     hf_wf_handlers_init(wf);
@@ -185,10 +188,11 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     hf_arena_deinit(&arena);
 }
 
-static void set_sticky(hf_worker *worker, hf_pb_respond_workflow_task_completed_request *request,
+static void set_sticky(const hf_wf *wf, hf_pb_respond_workflow_task_completed_request *request,
                        hf_pb_sticky_execution_attributes *sticky, hf_pb_task_queue *queue)
 {
-    if (worker->sticky_queue.len == 0) {
+    const hf_worker *worker = wf->worker;
+    if (worker->sticky_queue.len == 0 || wf->hands_over) {
         return;
     }
     queue->name = worker->sticky_queue;
@@ -305,7 +309,9 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
         .messages = hf_recorder_messages(&wf->recorder, &next->arena),
     };
-    set_sticky(worker, &request, &sticky, &queue);
+    set_sticky(wf, &request, &sticky, &queue);
+    request.force_create_new_workflow_task = wf->beats;
+    request.return_new_workflow_task |= wf->beats && !wf->hands_over; /* the jobs are here */
     request.query_results = *results;
     uint32_t rules[] = {HF_WF_RULE_SPANS,  HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,
                         HF_WF_RULE_TIMERS, HF_WF_RULE_SEED,     HF_WF_RULE_FAILURES};
@@ -353,6 +359,8 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     hf_events events = {NULL, 0};
     HF_TRY(hf_wf_load(op, wf, task, &events));
     wf->messages = &task->task->messages;
+    wf->is_asked = task->task->queries.count > 0 || task->task->messages.count > 0;
+    wf->is_ahead = task->is_ahead;
     return hf_wf_apply(op, wf, &events, task->task->started_event_id);
 }
 
@@ -400,6 +408,8 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     }
     hf_wf_cache_enter_step(wf, task);
     query_results results = {NULL, 0};
+    wf->step_ns = hf_now(NULL).ns;
+    wf->beats = false;
     hf_status status = play(&op, wf, task);
     if (status == HF_OK) {
         status = answer_queries(&op, wf, task, &results);
@@ -418,7 +428,7 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     }
     end_task(wf, task);
     if (status == HF_OK && !wf->has_closed) {
-        status = hf_recorder_compact(&wf->recorder);
+        status = wf->hands_over ? HF_ERR_EVICTED : hf_recorder_compact(&wf->recorder);
     }
     return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
 }
@@ -457,6 +467,7 @@ static hf_status drive(void *arg)
     if (task != NULL) { /* a task that came with the answer to a step for which there was no memory */
         give_back(worker, task);
     }
+    hf_wf_locals_stop(wf);
     if (wf->is_lost) { /* the run stays in the table until its fiber returns: its next task would block a thread, too */
         hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
@@ -464,6 +475,7 @@ static hf_status drive(void *arg)
         hf_wf_cache_remove(wf);
         hf_crew_close(wf->crew);
     }
+    hf_wf_locals_close(wf);
     if (wf->is_given_up) {
         hf_log(worker->rt, HF_LOG_WARN, "workflow_came_back", "workflow=%.*s run=%.*s message=it_is_evicted",
                HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id));

@@ -5,6 +5,7 @@
 #include "worker/worker_private.h"
 
 #include <holdfast/handler.h>
+#include <holdfast/local.h>
 #include <holdfast/run.h>
 
 /* The name of this library in histories, and the rules by which it ran a workflow (lang_used_flags of a
@@ -92,6 +93,29 @@ typedef struct hf_wf_ask {
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_ask;
+
+/* A local activity or a side effect that a fiber waits for (local.h). On that fiber's stack. */
+typedef struct hf_wf_local {
+    hf_node node; /* in wf->locals, which it leaves by its end or when it is given up */
+    hf_wf *wf;
+    hf_wait wait;
+    uint64_t seq;
+    uint64_t first_seq; /* of its first attempt: its id */
+    const char *name;   /* the caller's, which waits: so are the next five */
+    hf_payload in;
+    const hf_activity_options *options; /* NULL = a side effect */
+    hf_effect effect;                   /* NULL = an activity */
+    void *effect_arg;
+    hf_span timer_after;
+    int attempt;
+    hf_time scheduled;              /* when the first attempt was asked for; 0 = now */
+    struct hf_local_job *job;       /* what executes it; NULL = it was not started, as in a replay */
+    const struct hf_local_end *end; /* valid in the turn that follows */
+    bool is_begun;                  /* the step that asked for it has settled: a cancel does not undo it any more */
+    bool is_joined;                 /* a cancel does not end the wait, once it has begun */
+    bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
+    bool is_cancel_asked;           /* it is told when it begins, if it has not begun */
+} hf_wf_local;
 
 /* A timer of the crew's. */
 typedef struct hf_wf_timer {
@@ -188,6 +212,7 @@ struct hf_wf {
     hf_node bucket;
     hf_node lru;
     size_t bytes;
+    bool has_jobs;           /* local activities are executed: it stays, if it can */
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
     bool is_told;            /* to end */
@@ -215,6 +240,12 @@ struct hf_wf {
     const char *child_base; /* ids of children that have none begin with this; in `kept` */
     int activities_count;   /* in all three lists: as many as the service knows, or more */
     int timers_count;
+    hf_list locals;   /* local activities and side effects, in order */
+    int locals_count; /* of fibers in such a call */
+    uint64_t local_seq;
+    hf_list local_jobs;                         /* of those that are executed */
+    hf_list local_ends;                         /* under worker->local_lock: of those that have ended, in order ... */
+    hf_wait *local_waiter;                      /* ... and the driver, while it waits for one */
     hf_list signals;                            /* not taken, in order */
     hf_list signal_waits;                       /* hf_wait.node of waiting fibers, in order */
     hf_list handlers[HF_WF_HANDLER_KIND_COUNT]; /* oldest first */
@@ -234,6 +265,12 @@ struct hf_wf {
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
     bool is_current;                       /* the step at hand is in no history yet */
+    bool is_ahead;                         /* of that step: its start may not be durable yet */
+    bool is_asked;           /* queries or updates came with it: they are answered before local activities have ended */
+    bool beats;              /* local activities are under way: its answer asks for the next task */
+    bool hands_over;         /* the worker stops: another one gets that task */
+    int64_t step_ns;         /* mono: when it began */
+    hf_span task_timeout;    /* of workflow tasks; 0 = the service's default */
     hf_wtask *kept_task;     /* its fibers may still use the task of a step that did not end; freed with the run */
     bool keeps_task;         /* the task at hand becomes that */
     hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
@@ -314,6 +351,8 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
  * HF_ERR_LIMIT, HF_ERR_EXISTS, HF_ERR_MISUSE. */
 hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
                                const hf_activity_options *options);
+/* The same without what depends on the workflow's other activities. */
+hf_status hf_wf_check_work(hf_op *op, hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options);
 /* The pause before the second attempt, with the default filled in. */
 static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 {
@@ -337,6 +376,11 @@ void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
  * nothing left to cancel. */
 void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id);
 void hf_wf_will_fire(hf_wf *wf, hf_str timer_id);
+/* Tells the code how an activity failed: that it did, because of `cause`. Returns status. */
+hf_status hf_wf_raise_activity(hf_wf *wf, hf_status status, const char *type, const char *name, const char *what,
+                               hf_pb_activity_failure_info *info, hf_pb_failure *cause);
+/* local_marker.c: the number in the marker of a local activity, as text; empty if it is another marker. */
+hf_str hf_wf_local_key(const hf_pb_marker_recorded_event_attributes *marker);
 /* verbs_child.c: the same for children, and signals and cancels to other workflows; other events do nothing. */
 void hf_wf_asked(hf_wf *wf, hf_wf_ask *ask, int64_t event_id);
 void hf_wf_will_answer(hf_wf *wf, const hf_pb_history_event *event);

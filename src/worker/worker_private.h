@@ -78,6 +78,7 @@ struct hf_worker {
     hf_chan *stop;      /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
+    hf_sem *local_slots;                 /* of local activities: an activity's poller holds a slot while it waits */
     hf_dispatcher *pool;                 /* activities' threads */
     hf_scope *runs;                      /* drivers; open while it runs */
     hf_scope *jobs;                      /* activities */
@@ -85,6 +86,7 @@ struct hf_worker {
     atomic_int runs_count;               /* drivers that have not ended */
     atomic_int jobs_count;               /* activities that have not ended */
     hf_chan *hush;                       /* closed: answers that were refused are no longer sent again */
+    hf_spin local_lock;                  /* between runs and their local activities (local.h) */
     hf_spin busy_lock;                   /* of the next four */
     hf_list busy;                        /* activities that have not ended, for reports */
     int unsaid_count;                    /* answers of activities that were given up while it stopped */
@@ -176,6 +178,7 @@ typedef struct hf_wtask {
     hf_node node;   /* in a run's mailbox */
     hf_arena arena; /* memory of everything about the task, `task` included; freed with it */
     const hf_pb_poll_workflow_task_queue_response *task;
+    bool is_ahead; /* it may have come before its start was durable (service-V2) */
 } hf_wtask;
 
 hf_wtask *hf_wtask_new(hf_worker *worker); /* NULL = out of memory */

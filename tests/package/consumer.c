@@ -496,6 +496,9 @@ static hf_status use_workers(void)
     EXPECT(hf_activity_run("name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_side_effect(NULL, NULL, NULL) == HF_ERR_MISUSE);
     const char *const names[] = {"name", "other"};
     size_t idx = 0;
     EXPECT(hf_signal_wait_any(names, 2, &idx, NULL) == HF_ERR_MISUSE);

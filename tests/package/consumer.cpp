@@ -657,6 +657,11 @@ hf_status use_workers()
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, activity_options) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, patient_options) == HF_ERR_MISUSE);
+    hf_local_options local_options = hf_local_options();
+    local_options.start_to_close = hf_seconds(1);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), nullptr, local_options) == HF_ERR_MISUSE);
+    EXPECT(hf_side_effect(nullptr, nullptr, nullptr) == HF_ERR_MISUSE);
     const char *const names[] = {"name", "other"};
     size_t idx = 0;
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr) == HF_ERR_MISUSE);
@@ -668,6 +673,8 @@ hf_status use_workers()
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) ==
+           HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", nullptr, {.arg = nullptr}) == HF_ERR_MISUSE);

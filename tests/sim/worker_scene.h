@@ -6,6 +6,8 @@
 #include "support/support.h"
 
 #include "base/base.h"
+#include "client/data.h"
+#include "service/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +74,47 @@ static inline void play_scene(scene s)
         hf_status status = hf_sim_run(i + 1, 1 + (int)i / 3, scene_play, NULL, NULL);
         HF_CHECK_SAY(status == HF_OK, "the play ended with %s: %s", hf_status_name(status), hf_error_text());
     }
+}
+
+/* ---- The history ---------------------------------------------------------------------------------------------------- */
+
+static void *scene_allocate(void *state, size_t len, size_t align)
+{
+    (void)state;
+    (void)align;
+    return malloc(len);
+}
+
+static void scene_release(void *state, void *ptr, size_t len)
+{
+    (void)state;
+    (void)len;
+    free(ptr);
+}
+
+/* How many events of this type the history of workflow "w" has. */
+static inline int scene_count(hf_service *service, int32_t type)
+{
+    hf_op op;
+    hf_arena arena;
+    int count = 0;
+    hf_op_init(&op);
+    hf_arena_init(&arena, (hf_allocator){scene_allocate, scene_release, NULL});
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("w")};
+    hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_call call;
+    hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &arena, NULL);
+    hf_pb_history history = {0};
+    if (HF_CHECK(hf_service_ask(&op, service, &call) == HF_OK) &&
+        HF_CHECK(hf_pb_decode(&op, &hf_pb_history_type,
+                              ((const hf_pb_get_workflow_execution_history_response *)call.response)->history, &arena,
+                              &history) == HF_OK)) {
+        for (size_t i = 0; i < history.events.count; i++) {
+            count += history.events.items[i].event_type == type;
+        }
+    }
+    hf_arena_deinit(&arena);
+    return count;
 }
 
 #endif

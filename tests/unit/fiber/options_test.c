@@ -89,6 +89,7 @@ CALL(terminate_run, hf_terminate_with(NULL, options))
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
 CALL(activity_fail, hf_activity_fail_with(NULL, options))
 CALL(signal_wait, hf_signal_wait_with(NULL, NULL, options))
+CALL(activity_run_local, hf_activity_run_local_with(NULL, (hf_payload){0}, NULL, options))
 CALL(signal_wait_any, hf_signal_wait_any_with(NULL, 0, NULL, NULL, options))
 CALL(child_run, hf_child_run_with(NULL, hf_payload_none(), NULL, options))
 CALL(child_start, hf_child_start_with(NULL, hf_payload_none(), options))
@@ -161,6 +162,7 @@ static const struct {
     {"hf_terminate", terminate_run},
     {"hf_activity_run", activity_run},
     {"hf_activity_fail", activity_fail},
+    {"hf_activity_run_local", activity_run_local},
     {"hf_signal_wait", signal_wait},
     {"hf_signal_wait_any", signal_wait_any},
     {"hf_child_run", child_run},

@@ -669,6 +669,8 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_open NULL
 #define call_hf_close NULL
 #define call_hf_activity_run NULL
+#define call_hf_activity_run_local NULL
+#define call_hf_side_effect NULL
 #define call_hf_signal_wait NULL
 #define call_hf_signal_wait_any NULL
 #define call_hf_signal_try NULL
