@@ -69,16 +69,11 @@ static hf_status order(hf_payload in, hf_payload *ret_out)
 
 /* ---- The program --------------------------------------------------------------------------------------------------- */
 
-static hf_service *service;
-static hf_worker *worker;
-static const char *review_after = "1"; /* seconds; a real shop would take thirty days */
-
-/* The customer's side; a fiber beside the worker. */
-static hf_status customer(void *arg)
+/* The customer's side. */
+static hf_status buy(hf_service *service, const char *review_after)
 {
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_AUTO(hf_payload_free) hf_payload review = hf_payload_none();
-    (void)arg;
     /* Once, however often this runs: an order under way is taken up, and one that has ended is not begun again. */
     hf_status status =
         hf_start(service, "order", hf_payload_of_json("{\"item\": \"kelp\"}"), &execution, .id = "order-1",
@@ -92,34 +87,29 @@ static hf_status customer(void *arg)
     }
     HF_TRY(hf_result(execution, &review));
     printf("the order ended with %s\n", (const char *)review.data);
-    return hf_worker_stop(worker);
+    return HF_OK;
 }
 
 static hf_status program(void *arg)
 {
-    HF_AUTO(hf_close) hf_service *opened = NULL;
-    HF_AUTO(hf_worker_free) hf_worker *made = NULL;
-    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    HF_TRY(hf_open((const char *)arg, &opened));
-    HF_TRY(hf_worker_new(opened, "orders", &made, .stop_on = SIGTERM));
-    service = opened;
-    worker = made;
+    const char *review_after = arg;
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL; /* stops it, on every path out of here */
+    HF_TRY(hf_open("sqlite:orders.db", &service));
+    HF_TRY(hf_worker_new(service, "orders", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "order", order));
     HF_TRY(hf_worker_add_activity(worker, "charge", charge));
     HF_TRY(hf_worker_add_activity(worker, "refund", refund));
     HF_TRY(hf_worker_add_activity(worker, "ask_review", ask_review));
-    HF_TRY(hf_scope_open(&scope, .name = "shop"));
-    HF_TRY(hf_fork(scope, customer, NULL));
-    HF_TRY(hf_worker_run(worker)); /* until hf_worker_stop or SIGTERM; or until the customer failed */
-    return hf_scope_is_idle(scope) ? hf_join(scope) : HF_OK;
+    HF_TRY(hf_worker_start(worker));
+    return buy(service, review_after);
 }
 
 int main(int argc, char **argv)
 {
-    static char address[] = "sqlite:orders.db";
-    if (argc > 1) {
-        review_after = argv[1];
-    }
-    HF_OR_DIE(hf_run(program, address, .watchdog = {.signal = SIGURG})); /* a workflow that loops loses its thread */
+    static char a_second[] = "1"; /* a real shop would take thirty days */
+    char *review_after = argc > 1 ? argv[1] : a_second;
+    HF_OR_DIE(
+        hf_run(program, review_after, .watchdog = {.signal = SIGURG})); /* a workflow that loops loses its thread */
     return 0;
 }

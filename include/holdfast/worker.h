@@ -1,16 +1,7 @@
-/* hf_worker: runs workflows and activities of one task queue.
- *
- * hf_worker_run returns when the worker has stopped. So a program that starts a workflow and waits for its result does
- * that in a fiber beside the worker:
+/* hf_worker: runs workflows and activities of one task queue. A whole program, which starts a worker and then uses it:
  *
  *     #include <holdfast/holdfast.h>
- *     #include <signal.h>
  *     #include <stdio.h>
- *
- *     typedef struct shop {
- *         hf_service *service;
- *         hf_worker *worker;
- *     } shop;
  *
  *     static hf_status charge(hf_payload in, hf_payload *ret_out)
  *     {
@@ -23,33 +14,25 @@
  *         return hf_activity_run("charge", in, ret_out, .start_to_close = hf_seconds(30));
  *     }
  *
- *     static hf_status customer(void *arg)
- *     {
- *         const shop *s = arg;
- *         HF_AUTO(hf_execution_free) hf_execution *bought = NULL;
- *         HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
- *         hf_payload in = hf_payload_of_json("{\"item\": 7}");
- *         HF_TRY(hf_start(s->service, "order", in, &bought, .task_queue = "orders"));
- *         HF_TRY(hf_result(bought, &out));
- *         printf("%s\n", (const char *)out.data);
- *         return hf_worker_stop(s->worker);
- *     }
- *
  *     static hf_status program(void *arg)
  *     {
  *         (void)arg;
  *         HF_AUTO(hf_close) hf_service *service = NULL;
  *         HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
- *         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+ *         HF_AUTO(hf_execution_free) hf_execution *bought = NULL;
+ *         HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
  *         HF_TRY(hf_open("sqlite:orders.db", &service));
- *         HF_TRY(hf_worker_new(service, "orders", &worker, .stop_on = SIGTERM));
+ *         HF_TRY(hf_worker_new(service, "orders", &worker));
  *         HF_TRY(hf_worker_add_workflow(worker, "order", order));
  *         HF_TRY(hf_worker_add_activity(worker, "charge", charge));
- *         shop s = {service, worker};
- *         HF_TRY(hf_scope_open(&scope, .name = "shop"));
- *         HF_TRY(hf_fork(scope, customer, &s));
- *         HF_TRY(hf_worker_run(worker));
- *         return hf_scope_is_idle(scope) ? hf_join(scope) : HF_OK;
+ *         HF_TRY(hf_worker_start(worker));
+ *
+ *         hf_payload in = hf_payload_of_json("{\"item\": 7}");
+ *         HF_TRY(hf_start(service, "order", in, &bought, .task_queue = "orders"));
+ *         HF_TRY(hf_result(bought, &out));
+ *         printf("%s\n", (const char *)out.data);
+ *         HF_TRY(hf_worker_stop(worker));
+ *         return hf_worker_wait(worker);
  *     }
  *
  *     int main(void)
@@ -58,8 +41,12 @@
  *         return 0;
  *     }
  *
- * If the customer fails, its scope is canceled, hf_worker_run returns, and hf_join returns the failure. After SIGTERM
- * the customer may still wait; leaving the scope cancels it.
+ * On every path out of program() hf_worker_free stops the worker if it still runs, and waits until it has ended. A
+ * program that is nothing but a worker calls hf_worker_run instead, which returns when the worker has stopped:
+ *
+ *     HF_TRY(hf_worker_new(service, "orders", &worker, .stop_on = SIGTERM));
+ *     ...
+ *     return hf_worker_run(worker);
  *
  * Workflows run on fibers. Between their workflow tasks they stay in memory, as many as fit; the others are replayed
  * when something happens to them. Activities run on threads of their own, one each, or on fibers if they never block.
@@ -98,8 +85,38 @@ typedef struct hf_worker_options {
                                  worker may take it; 10 s */
     hf_span shutdown_grace;   /* stopping: time for activities to finish; 10 s, HF_SPAN_OFF = none */
     hf_span shutdown_force;   /* time for them to end after they were canceled; then they are left behind; 5 s */
+    hf_span idle_timeout;     /* a workflow that has waited for so long leaves memory, perhaps a second later; it comes
+                                 back when something happens to it; 60 s, HF_SPAN_OFF = only cached_max counts */
+    bool is_strict;           /* a workflow whose type was not added fails, with type "NotFound"; else it waits for a
+                                 worker that has the type, and its workflow task fails meanwhile */
+    bool fails_on_conflict;   /* a workflow whose code does not do what its history says fails, with type
+                                 "NotDeterministic"; else it waits for the right code */
     int local_activities_max; /* local activities and side effects at once (local.h); 100, at most 512 */
 } hf_worker_options;
+
+typedef enum hf_worker_health {
+    HF_WORKER_NEW,      /* it was not started */
+    HF_WORKER_STARTING, /* it does not poll yet */
+    HF_WORKER_READY,
+    HF_WORKER_DEGRADED, /* it works, but polls fail, or code of its workflows and activities does not end */
+    HF_WORKER_STOPPING,
+    HF_WORKER_STOPPED, /* hf_worker_run or hf_worker_wait has returned HF_OK, or will do so */
+    HF_WORKER_FAILED   /* the same with another status */
+} hf_worker_health;
+
+/* What a worker has and has done. */
+typedef struct hf_worker_stats {
+    hf_worker_health health;
+    uint64_t resident;         /* workflows in memory now */
+    uint64_t bytes;            /* memory that they use, roughly */
+    uint64_t released;         /* workflows that left memory while they waited, so far */
+    uint64_t replays;          /* times a workflow was replayed from its first event, so far */
+    uint64_t conflicts;        /* workflow tasks whose code did not do what the history says, so far */
+    uint64_t activities;       /* activities that run now, zombies included */
+    uint64_t activity_zombies; /* those of them whose slot went to another one, because they do not end */
+    uint64_t workflow_zombies; /* workflows that have not yielded for stuck_after and zombie_after (runtime.h) */
+    uint64_t stuck;            /* workflows that have not yielded for stuck_after, zombies included */
+} hf_worker_stats;
 
 typedef struct hf_worker_add_activity_options {
     size_t size; /* set by the macro */
@@ -114,7 +131,7 @@ HF_BEGIN_DECLS
  * process that fork() made, with the service of its parent. */
 HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                                 const hf_worker_options *options);
-/* Call these before hf_worker_run. The name is copied. Fails: HF_ERR_EXISTS: the name is taken; HF_ERR_INVALID: the
+/* Call these before the worker runs. The name is copied. Fails: HF_ERR_EXISTS: the name is taken; HF_ERR_INVALID: the
  * name is empty or too long, or activities_max is a number above 1,024 and the activity is not .on_fiber;
  * HF_ERR_MISUSE: the worker runs or has run; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
@@ -157,11 +174,22 @@ HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, cons
  * signal .stop_on cannot be caught; HF_ERR_EXISTS: hf_os_signals_open or a watchdog uses that signal; HF_ERR_NOMEM;
  * HF_ERR_LIMIT. */
 HF_API HF_MUST_USE hf_status hf_worker_run(hf_worker *worker);
-/* Makes hf_worker_run return soon. May be called from any thread, but not from a signal handler; also before
- * hf_worker_run. */
+/* The two halves of hf_worker_run. hf_worker_start returns as soon as the worker's own thread was started; what goes
+ * wrong later is in the log, and hf_worker_wait returns it. hf_worker_wait returns when the worker has stopped, with
+ * what hf_worker_run would return; a cancel of the caller stops the worker. On a runtime without threads (HF_OFF)
+ * nothing happens until a thread turns it or waits in hf_worker_wait. Fail as hf_worker_run does; hf_worker_wait also
+ * with HF_ERR_MISUSE: the worker was not started by hf_worker_start, or another call waits for it or has done so. */
+HF_API HF_MUST_USE hf_status hf_worker_start(hf_worker *worker);
+HF_API HF_MUST_USE hf_status hf_worker_wait(hf_worker *worker);
+/* Makes hf_worker_run and hf_worker_wait return soon. May be called from any thread, but not from a signal handler;
+ * also before the worker runs. */
 HF_API HF_MUST_USE hf_status hf_worker_stop(hf_worker *worker);
-/* Call it when hf_worker_run has returned or was never called (else HF_ERR_MISUSE, and the worker stays), and no other
- * thread is in hf_worker_stop with this worker. Accepts NULL. */
+/* Counts, at about one moment. May be called at any time, from any thread. */
+HF_API HF_MUST_USE hf_status hf_worker_stat(hf_worker *worker, hf_worker_stats *ret_stats);
+HF_API const char *hf_worker_health_name(hf_worker_health health); /* "ready" ...; "?" for what is none */
+/* Frees a worker that no other thread uses. One that hf_worker_start has started is stopped first, and waited for; the
+ * result is that of hf_worker_wait, and the worker is freed whatever it is. Fails: HF_ERR_MISUSE, and the worker stays:
+ * another thread is in hf_worker_run or hf_worker_wait with it. Accepts NULL. */
 HF_API hf_status hf_worker_free(hf_worker *worker);
 
 HF_END_DECLS

@@ -7,6 +7,7 @@
 #include "engine/filter.h"
 #include "engine/history_read.h"
 #include "engine/load.h"
+#include "engine/machines/message.h"
 #include "engine/matching.h"
 #include "engine/zone.h"
 #include "history/limits.h"
@@ -153,11 +154,11 @@ hf_core *hf_core_new(const hf_core_options *options)
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
         hf_map_init(maps[i], core->memory);
     }
-    hf_list *const lists[] = {&core->runs_all,    &core->lru,           &core->ended,      &core->dirty,
-                              &core->touched,     &core->queues_all,    &core->reads,      &core->calls_all,
-                              &core->inbox,       &core->ahead_replies, &core->task_polls, &core->history_polls,
-                              &core->suspects,    &core->queues_marked, &core->unsettled,  &core->zones,
-                              &core->shut_workers};
+    hf_list *const lists[] = {&core->runs_all,     &core->lru,           &core->ended,      &core->dirty,
+                              &core->touched,      &core->queues_all,    &core->reads,      &core->calls_all,
+                              &core->inbox,        &core->ahead_replies, &core->task_polls, &core->history_polls,
+                              &core->suspects,     &core->queues_marked, &core->unsettled,  &core->zones,
+                              &core->shut_workers, &core->refused};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -211,6 +212,7 @@ void hf_core_free(hf_core *core)
     while ((node = hf_list_first(&core->reads)) != NULL) {
         hf_read_free(core, HF_CONTAINER(node, hf_read, link));
     }
+    hf_messages_deinit(core);
     hf_deletions_deinit(core);
     hf_resets_deinit(core);
     hf_assert(core->resets.count == 0);

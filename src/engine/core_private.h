@@ -97,6 +97,7 @@ struct hf_core {
     hf_alone alone;                                         /* the suspect that was handed out alone */
     int64_t suspects_look;                                  /* mono ns: when to look at them next */
     hf_list inbox;                                          /* messages that were not delivered yet */
+    hf_list refused;                                        /* messages to damaged runs (machines/message.h) */
     hf_list calls_all;                                      /* not done, in order of arrival */
     hf_buf row;                                             /* scratch for a row */
     hf_buf events;                                          /* scratch for events */

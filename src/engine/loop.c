@@ -38,8 +38,10 @@ enum {
  * flush hundreds of them, and an answer that gets into the same batch saves a flush. */
 #define HOLD_BACK 100000
 
-/* Longest nap (ns) while a commit is under way: workflow tasks that may be handed out ahead of their commit wait up to this long. */
+/* The first nap (ns) while a commit is under way: workflow tasks that may be handed out ahead of their commit wait up to this
+ * long. After a nap in which nothing came the next one is twice as long, because each costs a wake-up, and few calls come. */
 #define NAP 60000
+#define NAP_MAX (8 * NAP)
 
 /* Longest sleep (ns) before a deadline by the wall clock. That clock may be set forward meanwhile, and it alone goes on while the
  * machine is suspended: a deadline then fires at most this much too late. (Simulated time advances by one sleep at a time, so a
@@ -414,19 +416,32 @@ static void step(hf_engine *engine, hf_taken *taken)
     }
 }
 
+static int64_t next_nap(const hf_engine *engine, const hf_taken *taken, bool napped)
+{
+    hf_assert(engine->nap >= NAP && engine->nap <= NAP_MAX);
+    bool came = taken->more || !hf_list_is_empty(&taken->calls) || !hf_list_is_empty(&taken->posts) ||
+                !hf_list_is_empty(&taken->completions);
+    if (came || !napped) {
+        return NAP;
+    }
+    return engine->nap < NAP_MAX ? 2 * engine->nap : NAP_MAX;
+}
+
 static void engine_main(void *arg)
 {
     hf_engine *engine = arg;
+    engine->nap = NAP;
     for (;;) {
         hf_clock now = clock_of(engine);
         hf_instant deadline = next_deadline(engine, now);
         bool nap = engine->stopped == HF_OK && hf_core_is_committing(engine->core);
-        if (nap && deadline.ns > now.mono + NAP && !is_full(engine)) {
-            deadline.ns = now.mono + NAP;
+        if (nap && deadline.ns > now.mono + engine->nap && !is_full(engine)) {
+            deadline.ns = now.mono + engine->nap;
         }
         wait_for_work(engine, deadline, nap);
         hf_taken taken;
         take(engine, &taken, portion(engine, now));
+        engine->nap = next_nap(engine, &taken, nap);
         step(engine, &taken);
         if (taken.closing && !taken.more && engine->requests_out == 0) {
             break; /* all decisions are committed and their callers answered */

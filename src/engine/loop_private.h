@@ -42,6 +42,7 @@ typedef struct hf_engine {
     hf_list cancels_early; /* hf_post: cancels of calls that were not given to it yet */
     bool is_closing;       /* the engine thread's copy of `closing` */
     int64_t held_since;    /* mono ns; 0 = no batch is held back */
+    int64_t nap;           /* ns: how long the next nap is (loop.c) */
     unsigned commits_since_checkpoint;
     hf_store_request checkpoint;
     bool checkpointing;

@@ -224,8 +224,8 @@ hf_status hf_close(hf_service *service)
     HF_TRY(HF_VERB_ALLOWED(hf_close));
     if (atomic_load(&service->workers) > 0) {
         return refuse_to_close(
-            "hf_close: a worker still runs on this service: call hf_worker_stop and wait until hf_worker_run "
-            "returns");
+            "hf_close: a worker still runs on this service: call hf_worker_stop, and wait until hf_worker_run or "
+            "hf_worker_wait has returned");
     }
     int executions = atomic_load(&service->executions);
     if (executions > 0) {

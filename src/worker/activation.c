@@ -294,7 +294,9 @@ hf_status hf_wf_turn(hf_op *op, hf_wf *wf)
     hf_assert(atomic_load(&wf->turn_ns) == 0); /* worker-K1: one turn at a time */
     atomic_store_explicit(&wf->turn_ns, hf_now(NULL).ns, memory_order_relaxed);
     wf->is_lost = !hf_crew_turn(wf->crew);
-    atomic_store_explicit(&wf->turn_ns, 0, memory_order_relaxed);
+    if (!wf->is_lost) { /* else its fiber still has the turn */
+        atomic_store_explicit(&wf->turn_ns, 0, memory_order_relaxed);
+    }
     return wf->is_lost ? hf_fail(op, HF_ERR_TIMEOUT, "%s", hf_wf_stuck_text) : HF_OK;
 }
 

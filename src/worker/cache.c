@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "base/rng.h"
+#include "fiber/crew/crew_private.h"
 
 #include <stdio.h>
 
@@ -65,9 +66,12 @@ static void take_out(hf_wf_cache *cache, hf_wf *wf)
 }
 
 /* Wakes drivers that were claimed under the lock; chained through their waits' `value`. */
-static void wake_all(hf_wait *first)
+static void wake_all(hf_worker *worker, hf_wait *first)
 {
-    hf_fiber *self = hf_enter(NULL);
+    if (first == NULL) {
+        return;
+    }
+    hf_fiber *self = hf_enter(worker->rt);
     while (first != NULL) {
         hf_wait *next = first->value;
         hf_wake(first, HF_OK);
@@ -84,6 +88,7 @@ static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
     }
     hf_assert(!wf->is_told); /* worker-K2 */
     take_out(cache, wf);
+    cache->released++;
     wf->is_told = true;
     hf_wait *driver = hf_wf_claim_driver(wf);
     if (driver != NULL) {
@@ -107,7 +112,7 @@ static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
         driver = hf_wf_claim_driver(wf);
     }
     hf_spin_unlock(&cache->lock);
-    wake_all(driver);
+    wake_all(worker, driver);
     if (is_dropped) {
         hf_log(worker->rt, HF_LOG_WARN, "workflow_task_dropped", "run=%.*s message=it_has_not_come_back",
                HF_STR_ARGS(run_id));
@@ -145,9 +150,11 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     hf_wf_cache *cache = &wf->worker->cache;
     const hf_worker_options *options = &wf->worker->options;
     hf_wait *ended = NULL;
+    int64_t now = hf_now(NULL).ns;
     hf_spin_lock(&cache->lock);
     hf_assert(wf->posted > 0);
     wf->posted--;
+    wf->used_ns = now;
     wf->has_jobs = !hf_list_is_empty(&wf->local_jobs);
     if (hf_node_is_linked(&wf->lru)) {
         hf_list_remove(&wf->lru);
@@ -163,8 +170,73 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
         }
         end_if_idle(cache, HF_CONTAINER(node, hf_wf, lru), &ended);
     }
+    bool has_no_date = cache->look_ns == 0 && cache->count > 0 && options->idle_timeout.ns > 0;
+    if (has_no_date) {
+        cache->look_ns = hf_instant_after((hf_instant){now}, options->idle_timeout).ns;
+    }
     hf_spin_unlock(&cache->lock);
-    wake_all(ended);
+    wake_all(wf->worker, ended);
+    if (has_no_date) {
+        hf_worker_ring(wf->worker);
+    }
+}
+
+/* ---- Runs that wait for long ------------------------------------------------------------------------------------- */
+
+enum { RELEASED_AT_ONCE = 256 }; /* while the lock is held */
+
+/* Locked. Ends runs that have waited since `before_ns` or longer, at most RELEASED_AT_ONCE. Returns since when the next
+ * one waits; INT64_MAX = nobody does. */
+static int64_t end_idle(hf_wf_cache *cache, int64_t before_ns, hf_wait **chain)
+{
+    int count = 0;
+    HF_LIST_EACH(node, &cache->lru)
+    {
+        hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
+        if (wf->posted > 0) {
+            continue; /* it is at work: its time begins after its step */
+        }
+        if (wf->used_ns > before_ns || count == RELEASED_AT_ONCE) {
+            return wf->used_ns;
+        }
+        end_if_idle(cache, wf, chain);
+        count++;
+    }
+    return INT64_MAX;
+}
+
+/* Locked. When the keeper looks again: when the run that has waited longest is due, or a little later, so that it does
+ * not look all the time if runs come one by one. 0 = never: the cache is empty. */
+static int64_t look_after(const hf_worker *worker, int64_t since_ns, int64_t now_ns)
+{
+    hf_span span = worker->options.idle_timeout;
+    int64_t pause = span.ns / 16 < 1000000000 ? span.ns / 16 : 1000000000;
+    hf_assert(span.ns > 0); /* only then has a run set a date */
+    if (since_ns == INT64_MAX) {
+        return worker->cache.count == 0 ? 0 : hf_instant_after((hf_instant){now_ns}, span).ns;
+    }
+    int64_t due = hf_instant_after((hf_instant){since_ns}, span).ns;
+    return due <= now_ns || due > now_ns + pause ? due : now_ns + pause;
+}
+
+int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns)
+{
+    hf_wf_cache *cache = &worker->cache;
+    int64_t look = 0;
+    bool is_due = true;
+    while (is_due) {
+        hf_wait *ended = NULL;
+        hf_spin_lock(&cache->lock);
+        is_due = cache->look_ns != 0 && cache->look_ns <= now_ns;
+        if (is_due) {
+            int64_t since = end_idle(cache, now_ns - worker->options.idle_timeout.ns, &ended);
+            cache->look_ns = look_after(worker, since, now_ns);
+        }
+        look = cache->look_ns;
+        hf_spin_unlock(&cache->lock);
+        wake_all(worker, ended);
+    }
+    return look == 0 ? INT64_MAX : look;
 }
 
 /* ---- Steps that do not end --------------------------------------------------------------------------------------- */
@@ -286,5 +358,5 @@ void hf_wf_cache_close(hf_worker *worker)
         end_if_idle(cache, HF_CONTAINER(node, hf_wf, lru), &ended);
     }
     hf_spin_unlock(&cache->lock);
-    wake_all(ended);
+    wake_all(worker, ended);
 }

@@ -86,6 +86,9 @@ hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events
     pages p = {.wf = wf, .arena = &task->arena};
     bool is_query = t->query != NULL; /* a run in memory has seen everything then; else all of its history is played */
     int64_t until = is_query ? INT64_MAX : t->started_event_id;
+    if (wf->event_id_next == 1 && (is_query || t->previous_started_event_id > 0)) {
+        atomic_fetch_add(&wf->worker->replays, 1);
+    }
     HF_TRY(add_page(op, &p, t->history));
     bool has_none = p.count == 0 && t->next_page_token.len == 0 && !(is_query && wf->has_begun);
     if (p.has_gap || has_none) {

@@ -115,6 +115,22 @@ void hf_activity_report(hf_worker *worker, const char *event)
     }
 }
 
+void hf_activity_tally(hf_worker *worker, uint64_t *ret_running, uint64_t *ret_zombies)
+{
+    *ret_running = 0;
+    *ret_zombies = 0;
+    hf_spin_lock(&worker->busy_lock);
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        const activity *act = HF_CONTAINER(node, activity, busy);
+        bool is_running = !atomic_load(&act->has_returned);
+        *ret_running += is_running;
+        *ret_zombies += is_running && !atomic_load(&act->has_slot);
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    hf_assert(*ret_zombies <= *ret_running);
+}
+
 hf_activity_counts hf_activity_count(hf_worker *worker)
 {
     hf_activity_counts counts = {0, 0, 0};

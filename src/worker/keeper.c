@@ -1,6 +1,6 @@
 /* How a worker runs and how it stops.
  *
- *     hf_worker_run -- starts the keeper, a thread, and waits for it
+ *     hf_worker_run -- starts the keeper, a thread, and waits for it; hf_worker_start and hf_worker_wait are its halves
  *     keeper        -- owns the scope "worker"; answers for workflows that do not yield; ends the wait in the end
  *       fiber "worker": scopes "workflows" and "activities", inside them scope "pollers"; waits for a reason to stop
  *
@@ -235,10 +235,11 @@ static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_unti
 }
 
 /* When the keeper looks again if nobody rings: a runtime without threads has no watchdog that would ring, and a
- * signal does not ring. */
-static hf_instant next_look(hf_worker *worker, hf_instant now)
+ * signal does not ring. `idle_ns`: a run will have waited for too long then. */
+static hf_instant next_look(hf_worker *worker, hf_instant now, int64_t idle_ns)
 {
     hf_instant last = last_moment(worker);
+    last.ns = idle_ns < last.ns ? idle_ns : last.ns;
     int64_t limit = hf_watchdog_figures_of(&worker->rt->watchdog).stuck_ns;
     bool is_alone = worker->rt->hosted && limit != HF_WATCHDOG_NEVER;
     bool listens = worker->listens && worker->options.stop_on != 0 && atomic_load(&worker->stop_ns) == 0;
@@ -268,8 +269,9 @@ static void keep(hf_worker *worker)
         }
         hf_instant now = env->ops->now(env);
         hf_instant until = HF_INSTANT_NEVER;
+        int64_t idle_ns = hf_wf_cache_release_idle(worker, now.ns);
         if (now.ns < last_moment(worker).ns) {
-            (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now));
+            (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now, idle_ns));
         } else if (has_patience(worker, now, &until)) {
             (void)env->ops->word_wait(env, &worker->word, seen, until);
         } else if ((hf_worker_tell(worker, HF_LIFE_PATIENCE_OVER) & HF_LIFE_DO_LEAVE) != 0) {
@@ -330,10 +332,28 @@ static void wait_for_keeper(hf_worker *worker)
     }
 }
 
+static hf_sched *near_of(const hf_fiber *self, const hf_worker *worker)
+{
+    return worker != NULL && self->rt == worker->rt ? self->sched : NULL;
+}
+
 static hf_status may_run(hf_worker *worker, hf_sched **ret_near)
 {
     HF_VERB_ENTER(self, hf_worker_run, worker != NULL ? worker->rt : NULL);
-    *ret_near = worker != NULL && self->rt == worker->rt ? self->sched : NULL;
+    *ret_near = near_of(self, worker);
+    HF_LEAVE(self, HF_OK);
+}
+
+static hf_status may_start(hf_worker *worker, hf_sched **ret_near)
+{
+    HF_VERB_ENTER(self, hf_worker_start, worker != NULL ? worker->rt : NULL);
+    *ret_near = near_of(self, worker);
+    HF_LEAVE(self, HF_OK);
+}
+
+static hf_status may_wait(hf_worker *worker)
+{
+    HF_VERB_ENTER(self, hf_worker_wait, worker != NULL ? worker->rt : NULL);
     HF_LEAVE(self, HF_OK);
 }
 
@@ -345,13 +365,12 @@ static bool begin(hf_worker *worker)
     return atomic_compare_exchange_strong(&worker->life, &expected, (unsigned)step.next);
 }
 
-hf_status hf_worker_run(hf_worker *worker)
+/* Starts the keeper. */
+static hf_status launch(hf_worker *worker, hf_sched *near, const char *verb)
 {
-    hf_sched *near = NULL;
-    HF_TRY(may_run(worker, &near));
     HF_TRY(worker != NULL ? hf_worker_may_ask(worker->given) : HF_OK);
     if (worker == NULL || !begin(worker)) {
-        return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker that has not run before");
+        return hf_raise(HF_ERR_MISUSE, "%s needs a worker that has not run before", verb);
     }
     hf_env *env = worker->rt->env;
     hf_op op;
@@ -369,11 +388,19 @@ hf_status hf_worker_run(hf_worker *worker)
     if (status != HF_OK) {
         hf_witness_remove(worker->given, &worker->witness);
         atomic_fetch_sub(&worker->given->workers, 1);
+        worker->result = status;
         (void)hf_worker_tell(worker, HF_LIFE_ENDED);
         (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         (void)hf_worker_release(worker);
         return hf_raise(status, "the worker's thread could not be started: %s", op.message);
     }
+    return HF_OK;
+}
+
+/* Waits until the worker has stopped, and says how. Called once for each worker that was launched. */
+static hf_status land(hf_worker *worker)
+{
+    hf_env *env = worker->rt->env;
     wait_for_keeper(worker);
     hf_witness_remove(worker->given, &worker->witness);
     atomic_fetch_sub(&worker->given->workers, 1); /* ended, or left behind: worker-K4 */
@@ -386,4 +413,48 @@ hf_status hf_worker_run(hf_worker *worker)
     hf_assert(hf_worker_life(worker) == HF_LIFE_OVER); /* worker-L2 */
     (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
     return worker->result == HF_OK ? HF_OK : hf_raise(worker->result, "%s", worker->why);
+}
+
+hf_status hf_worker_run(hf_worker *worker)
+{
+    hf_sched *near = NULL;
+    HF_TRY(may_run(worker, &near));
+    HF_TRY(launch(worker, near, "hf_worker_run"));
+    return land(worker);
+}
+
+hf_status hf_worker_start(hf_worker *worker)
+{
+    hf_sched *near = NULL;
+    HF_TRY(may_start(worker, &near));
+    HF_TRY(launch(worker, near, "hf_worker_start"));
+    atomic_store(&worker->is_started, true);
+    return HF_OK;
+}
+
+/* Whether the caller is the one who ends it. */
+static bool claim(hf_worker *worker)
+{
+    return atomic_load(&worker->is_started) && !atomic_exchange(&worker->is_waited, true);
+}
+
+hf_status hf_worker_wait(hf_worker *worker)
+{
+    HF_TRY(may_wait(worker));
+    if (worker == NULL || !claim(worker)) {
+        return hf_raise(HF_ERR_MISUSE, "hf_worker_wait needs a worker that hf_worker_start has started, and that no "
+                                       "other call waits for or has waited for");
+    }
+    return land(worker);
+}
+
+hf_status hf_worker_end(hf_worker *worker, bool *ret_is_over)
+{
+    HF_TRY(may_wait(worker)); /* not in a hook */
+    if (!claim(worker)) {
+        return hf_raise(HF_ERR_MISUSE, "a worker cannot be freed before hf_worker_run or hf_worker_wait has returned");
+    }
+    *ret_is_over = true;
+    HF_IGNORE(hf_worker_stop(worker));
+    return land(worker);
 }

@@ -411,6 +411,7 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     wf->step_ns = hf_now(NULL).ns;
     wf->beats = false;
     hf_status status = play(&op, wf, task);
+    atomic_fetch_add(&worker->conflicts, status == HF_ERR_CONFLICT);
     if (status == HF_OK) {
         status = answer_queries(&op, wf, task, &results);
     }
@@ -418,6 +419,8 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else if (status == HF_OK) {
         status = answer_completed(&op, wf, task, &results, ret_next);
+    } else if (hf_wf_fails_run(wf, status)) {
+        hf_wf_fail_run(wf, task, &op);
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
                status != HF_ERR_EVICTED) {
         hf_wf_answer_failed(

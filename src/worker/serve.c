@@ -150,6 +150,7 @@ static hf_status poll_until_stop(hf_worker *worker)
     HF_AUTO(hf_scope_close) hf_scope *pollers = NULL; /* leaving it cancels the polls */
     HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
     HF_TRY(start_pollers(worker, pollers, seats));
+    atomic_store(&worker->has_pollers, true);
     const char *reason = "canceled";
     HF_IGNORE(hf_chan_recv(worker->stop, &reason));
     hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);

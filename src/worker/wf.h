@@ -212,6 +212,7 @@ struct hf_wf {
     hf_node bucket;
     hf_node lru;
     size_t bytes;
+    int64_t used_ns;         /* mono: when its last step ended */
     bool has_jobs;           /* local activities are executed: it stays, if it can */
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
@@ -298,6 +299,10 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
 /* run.c: answers that a workflow task failed. Later attempts are not answered: they would fail again at once, so the
  * task times out instead. */
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
+/* fail_run.c: whether this worker fails the run instead of the workflow task (.is_strict, .fails_on_conflict). */
+bool hf_wf_fails_run(const hf_wf *wf, hf_status status);
+/* Ends the run as failed, with a failure that is not tried again. */
+void hf_wf_fail_run(hf_wf *wf, const hf_wtask *task, const hf_op *why);
 /* Makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
 /* Frees a run that was never started, and returns its task. */

@@ -66,6 +66,7 @@ static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_
     HF_TRY(hf_text_check(op, VERB, ".identity", o->identity, 0, HF_ID_LEN_MAX));
     HF_TRY(hf_span_check(op, VERB, ".sticky_timeout", o->sticky_timeout, HF_MAY_BE_OFF));
     HF_TRY(hf_span_check(op, VERB, ".shutdown_grace", o->shutdown_grace, HF_MAY_BE_OFF));
+    HF_TRY(hf_span_check(op, VERB, ".idle_timeout", o->idle_timeout, HF_MAY_BE_OFF));
     return hf_span_check(op, VERB, ".shutdown_force", o->shutdown_force, HF_MAY_BE_OFF);
 }
 
@@ -90,6 +91,7 @@ static hf_worker_options with_defaults(const hf_worker_options *given)
     o.sticky_timeout = span_or(o.sticky_timeout, hf_seconds(10));
     o.shutdown_grace = span_or(o.shutdown_grace, hf_seconds(10));
     o.shutdown_force = span_or(o.shutdown_force, hf_seconds(5));
+    o.idle_timeout = span_or(o.idle_timeout, hf_seconds(60));
     return o;
 }
 
@@ -180,7 +182,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     hf_wf_cache_init(&worker->cache);
     hf_status status = make(worker, task_queue);
     if (status != HF_OK) {
-        (void)hf_worker_free(worker);
+        (void)hf_worker_release(worker);
         return status;
     }
     *ret_worker = worker;
@@ -192,19 +194,19 @@ hf_status hf_worker_free(hf_worker *worker)
     if (worker == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = worker->rt != NULL ? hf_enter(worker->rt) : NULL;
-    if (worker->rt != NULL && self == NULL) {
+    hf_fiber *self = hf_enter(worker->rt);
+    if (self == NULL) {
         return hf_forked();
     }
-    if (self != NULL) {
-        hf_leave(self);
-    }
+    hf_leave(self);
     HF_TRY(HF_VERB_ALLOWED(hf_worker_free));
     hf_life_state life = hf_worker_life(worker);
-    if (life != HF_LIFE_NEW && life != HF_LIFE_DONE) { /* worker-L2 */
-        return hf_raise(HF_ERR_MISUSE, "a worker cannot be freed before hf_worker_run has returned");
+    bool is_over = life == HF_LIFE_NEW || life == HF_LIFE_DONE; /* worker-L2 */
+    hf_status status = is_over ? HF_OK : hf_worker_end(worker, &is_over);
+    if (is_over) {
+        (void)hf_worker_release(worker);
     }
-    return hf_worker_release(worker);
+    return status;
 }
 
 hf_status hf_worker_release(hf_worker *worker)
@@ -255,7 +257,7 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
         return hf_raise(HF_ERR_MISUSE, "%s needs a worker, a name and a function", verb);
     }
     if (hf_worker_life(worker) != HF_LIFE_NEW) {
-        return hf_raise(HF_ERR_MISUSE, "%s must be called before hf_worker_run", verb);
+        return hf_raise(HF_ERR_MISUSE, "%s must be called before the worker runs", verb);
     }
     if (name[0] == '\0' || strnlen(name, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);

@@ -51,8 +51,10 @@ typedef struct hf_wf_cache {
     hf_list buckets[HF_WF_BUCKETS]; /* hf_wf.bucket, by the hash of the run id */
     hf_list lru;                    /* hf_wf.lru, least recently used first */
     size_t count;
-    size_t bytes;   /* sum of the memory that the runs have reported */
-    bool is_closed; /* stopping: runs end after their step */
+    size_t bytes;      /* sum of the memory that the runs have reported */
+    bool is_closed;    /* stopping: runs end after their step */
+    int64_t look_ns;   /* mono: when the keeper looks for idle runs; 0 = it has no date */
+    uint64_t released; /* runs that were told to end, so far */
 } hf_wf_cache;
 
 struct hf_worker {
@@ -73,9 +75,14 @@ struct hf_worker {
     hf_list activities;
     hf_worker_options options; /* with the defaults filled in */
     hf_wf_cache cache;
-    hf_witness witness; /* of its runs, while it runs */
-    atomic_uint life;   /* hf_life_state; changed by hf_worker_tell alone */
-    hf_chan *stop;      /* it should stop: a reason, const char * */
+    hf_witness witness;          /* of its runs, while it runs */
+    atomic_uint life;            /* hf_life_state; changed by hf_worker_tell alone */
+    atomic_bool is_started;      /* by hf_worker_start: hf_worker_wait or hf_worker_free ends it ... */
+    atomic_bool is_waited;       /* ... and one of them has begun to */
+    atomic_bool has_pollers;     /* they were forked */
+    _Atomic(uint64_t) replays;   /* runs that were made again from their first event, so far */
+    _Atomic(uint64_t) conflicts; /* workflow tasks whose code did not do what the history says, so far */
+    hf_chan *stop;               /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
     hf_sem *local_slots;                 /* of local activities: an activity's poller holds a slot while it waits */
@@ -120,6 +127,9 @@ static inline hf_life_state hf_worker_life(const hf_worker *worker)
     return (hf_life_state)atomic_load(&worker->life);
 }
 
+/* Stops a worker that hf_worker_start has started, and waits for it; then returns what hf_worker_wait would return.
+ * HF_ERR_MISUSE without `*ret_is_over`: another call waits for it, or hf_worker_run has it. */
+hf_status hf_worker_end(hf_worker *worker, bool *ret_is_over);
 /* One owner less; the last one frees it. */
 hf_status hf_worker_release(hf_worker *worker);
 /* Something has happened that the keeper is to look at. */
@@ -165,6 +175,8 @@ hf_activity_counts hf_activity_count(hf_worker *worker);
 void hf_activity_report(hf_worker *worker, const char *event);
 /* The watchdog looks after the worker's pool. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
 hf_status hf_activity_watch_pool(hf_worker *worker);
+/* Activities whose function runs; and those of them whose slot went to another one, because they are zombies. */
+void hf_activity_tally(hf_worker *worker, uint64_t *ret_running, uint64_t *ret_zombies);
 /* Called by the keeper when a fiber may have become a zombie: frees the slot of an activity on it. */
 void hf_activity_see_zombies(hf_worker *worker);
 /* Starts an activity. Takes the task, the arena it lies in and a slot, also on failure; the slot is free again when
@@ -214,6 +226,9 @@ bool hf_wf_cache_leave_step(hf_wf *wf, bool is_lost);
 /* Called by the driver after a step: the run was used just now, and uses `bytes` of memory. Runs beyond the bounds
  * of the cache are told to end. */
 void hf_wf_cache_touch(hf_wf *wf, size_t bytes);
+/* Called by the keeper: runs that have waited for .idle_timeout are told to end. Returns when it is to look again;
+ * INT64_MAX = when it is rung for. */
+int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns);
 /* Called by the driver before it ends, also if the run was taken out before. */
 void hf_wf_cache_remove(hf_wf *wf);
 /* Tells all runs to end after the step they are at, and runs that come later, too. */

@@ -3,6 +3,7 @@
 
 #include "base/canary.h"
 #include "engine/batch.h"
+#include "engine/machines/message.h"
 #include "ledger/kept.h"
 #include "ledger/rows.h"
 
@@ -73,7 +74,8 @@ static void delete_rows(hf_core *core, hf_writes *writes, hf_deletion *it, hf_ru
     }
 }
 
-/* Deletions that met a run which could not be read may go on, now that a damaged run is gone. */
+/* Deletions that met a run which could not be read may go on, now that a damaged run is gone. So may messages: for one that was for
+ * this run, the answer is that it is not there. */
 static void unstick(hf_core *core)
 {
     HF_LIST_EACH(node, &core->deletions.idle)
@@ -84,6 +86,7 @@ static void unstick(hf_core *core)
             hf_deletion_move(it, &core->deletions.next);
         }
     }
+    hf_messages_again(core);
 }
 
 static void go(hf_core *core, hf_commit_batch *batch, hf_deletion *it)

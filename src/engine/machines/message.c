@@ -154,6 +154,13 @@ static hf_message_answer *const ANSWERS[HF_MESSAGE_KIND_COUNT] = {
     [HF_MESSAGE_TELL] = hf_listener_told,
 };
 
+/* Its run is damaged, and the sender goes on waiting for its answer. */
+static bool is_put_aside(const hf_message *message)
+{
+    return hf_message_is_refused(message) &&
+           (message->kind == HF_MESSAGE_CLOSE_CHILD || message->kind == HF_MESSAGE_TELL);
+}
+
 /* The message is answered: its sender learns the outcome. If the core is broken only the memory is freed. */
 static void answered(hf_call *call)
 {
@@ -164,8 +171,31 @@ static void answered(hf_call *call)
         hf_assert(run->number == message->source); /* engine-M1 */
         ANSWERS[message->kind](core, run, message);
         hf_core_unuse(core, run);
+        if (is_put_aside(message)) {
+            hf_assert(hf_run_has_messages(run)); /* which holds the sender in memory */
+            hf_list_push_back(&core->refused, &call->link);
+            return;
+        }
     }
     message_free(core, message);
+}
+
+void hf_messages_again(hf_core *core)
+{
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_pop_front(&core->refused)) != NULL) {
+        hf_message *message = hf_message_of(HF_CONTAINER(node, hf_call, link));
+        HF_PROBE(core, HF_PROBE_MESSAGE_AGAIN);
+        hf_message_post(core, message, message->call.method, message->call.request);
+    }
+}
+
+void hf_messages_deinit(hf_core *core)
+{
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(&core->refused)) != NULL) {
+        message_free(core, hf_message_of(HF_CONTAINER(node, hf_call, link)));
+    }
 }
 
 void hf_message_send(hf_core *core, hf_run *run, int64_t event_id)

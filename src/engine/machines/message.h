@@ -56,9 +56,12 @@ const hf_message *hf_message_of_const(const hf_call *call);
 hf_pb_workflow_execution *hf_message_sender(hf_call *call, int64_t *ret_initiated_id);
 /* It may only go to a child of the run that sent it, and this run is none. */
 bool hf_message_is_for_others(hf_core *core, const hf_call *call, const hf_run *run);
-/* Records of the run that it is for are damaged. It stays on its way, and is sent again by the next opening, when they may be
- * restored. */
+/* Records of the run that it is for are damaged. If it is about the end of a run it stays on its way (core->refused): it is sent again by the next
+ * opening, when they may be restored, or when a damaged run is deleted. */
 bool hf_message_is_refused(const hf_message *message);
+/* A damaged run is gone: the messages that were refused go out again. */
+void hf_messages_again(hf_core *core);
+void hf_messages_deinit(hf_core *core);
 /* A start whose parent has closed meanwhile: the child is not started any more. */
 bool hf_message_is_void(hf_core *core, const hf_call *call);
 

@@ -405,6 +405,19 @@ void sim_judge_children(sim_world *world, const sim_children *children, const si
 
 /* ---- At rest ------------------------------------------------------------------------------------------------------------ */
 
+/* What keeps a run in memory, as cache.c asks for it. */
+static const char *holder_of(const hf_slot *slot)
+{
+    return hf_node_is_linked(&slot->dirty_link) ? "changes that are not in its rows"
+           : hf_run_has_messages(&slot->run)    ? "a message"
+           : slot->suspects > 0                 ? "a suspect"
+           : slot->fetch_id != 0                ? "an event that is being read"
+           : slot->unwritten != NULL            ? "a query or an update"
+           : slot->deletion != NULL             ? "its deletion"
+           : slot->resets > 0                   ? "a reset"
+                                                : "a heartbeat, or nothing at all";
+}
+
 void sim_judge_rest(sim_world *world)
 {
     hf_core *core = world->core;
@@ -415,7 +428,8 @@ void sim_judge_rest(sim_world *world)
     {
         const hf_slot *slot = HF_CONTAINER(node, hf_slot, all_link);
         if (!slot->loading && !slot->bad && !hf_node_is_linked(&slot->lru_link)) {
-            sim_fail(world, "run %.*s is held in memory, with nothing on its way", HF_STR_ARGS(slot->run.run_id));
+            sim_fail(world, "run %.*s of %.*s is held in memory by %s, and nothing is on its way",
+                     HF_STR_ARGS(slot->run.run_id), HF_STR_ARGS(slot->run.workflow_id), holder_of(slot));
         }
     }
     hf_arena arena;

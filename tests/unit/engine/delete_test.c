@@ -379,6 +379,37 @@ static void an_older_run_that_is_damaged_holds_it_up(void **state)
     assert_sound();
 }
 
+/* A parent ends, and its close policy is for a child that cannot be read; or a child ends, and its parent cannot be read. Each waits in
+ * memory for the other, until that is deleted: then nobody is left who could hear of it. */
+static void the_end_of_a_run_does_not_wait_for_a_damaged_one_that_is_deleted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool is_child_bad = i % 2 == 0;
+        again(&(hf_core_options){.mem_max = 1});
+        hf_rig_do(&rig, "start wf; poll; complete child kid queue=p; poll; complete; poll queue=p as=k");
+        id runs[2];
+        (void)snprintf(runs[0].text, sizeof runs[0].text, "%.*s",
+                       HF_STR_ARGS(hf_rig_task(&rig, "w")->workflow_execution->run_id));
+        (void)snprintf(runs[1].text, sizeof runs[1].text, "%.*s",
+                       HF_STR_ARGS(hf_rig_task(&rig, "k")->workflow_execution->run_id));
+        hf_rig_do(&rig, "complete of=k timer t 10h");
+        damage_run(is_child_bad ? 2 : 1);
+        hf_rig_do(&rig, is_child_bad ? "terminate wf" : "terminate kid");
+        assert_non_null(hf_run_find(rig.core, is_child_bad ? 1 : 2)); /* it waits */
+        if (i >= 2) {                                                 /* the process may end meanwhile */
+            hf_rig_do(&rig, "crash; time 1s");
+            assert_non_null(hf_run_find(rig.core, is_child_bad ? 1 : 2));
+        }
+        delete_run(is_child_bad ? "kid" : "wf", &runs[is_child_bad ? 1 : 0], "");
+        hf_rig_do(&rig, "time 1s");
+        assert_int_equal(rig.core->runs.count, 0);
+        assert_sound();
+        hf_rig_do(&rig, "crash; time 1s");
+        assert_int_equal(rig.core->runs.count, 0);
+    }
+}
+
 /* Looking at a file: neither damaged nor there. */
 static void tools_do_not_show_it(void **state)
 {
@@ -432,6 +463,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_start_takes_the_id_of_a_run_that_waits_to_go),
     TEST(a_long_poll_on_it_is_answered),
     TEST(a_damaged_run_can_be_deleted_by_its_run_id),
+    TEST(the_end_of_a_run_does_not_wait_for_a_damaged_one_that_is_deleted),
     TEST(an_older_run_that_is_damaged_holds_it_up),
     TEST(tools_do_not_show_it),
     TEST(the_file_does_not_grow_when_runs_go),

@@ -648,7 +648,19 @@ static hf_status no_function(hf_payload in, hf_payload *ret_out)
 CALL(hf_worker_add_workflow, hf_worker_add_workflow(t->worker, "name", no_function))
 CALL(hf_worker_add_activity, hf_worker_add_activity(t->worker, "name", no_function))
 CALL(hf_worker_run, hf_worker_run(t->worker))
+CALL(hf_worker_start, hf_worker_start(t->worker))
+static hf_status call_hf_worker_wait(things *t)
+{
+    HF_TRY(hf_worker_start(t->worker));
+    return hf_worker_wait(t->worker);
+}
 CALL(hf_worker_stop, hf_worker_stop(t->worker))
+static hf_status call_hf_worker_stat(things *t)
+{
+    hf_worker_stats all;
+    return hf_worker_stat(t->worker, &all);
+}
+LOOK(hf_worker_health_name, hf_worker_health_name(HF_WORKER_READY))
 CALL_FREE(hf_worker_free, worker)
 
 /* Not called here: they would end the process or the runtime around them, or need a source's emitter or an environment

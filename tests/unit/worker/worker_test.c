@@ -591,6 +591,7 @@ static void a_worker_refuses_bounds_that_are_none(void **state)
         {.sticky_timeout = {.ns = -2}},
         {.shutdown_grace = {.ns = -2}},
         {.shutdown_force = {.ns = INT64_MIN}},
+        {.idle_timeout = {.ns = -2}},
     };
     hf_service *service = open_memory();
     for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {

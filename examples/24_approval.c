@@ -92,11 +92,6 @@ static hf_status pay(hf_payload in, hf_payload *ret_out)
 
 /* ---- The program ------------------------------------------------------------------------------------------------- */
 
-static hf_status run_worker(void *worker)
-{
-    return hf_worker_run(worker);
-}
-
 /* What the others do: they would be other programs. */
 static hf_status act(hf_service *service)
 {
@@ -122,19 +117,14 @@ static hf_status program(void *arg)
 {
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
-    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     (void)arg;
     HF_TRY(hf_open("memory:", &service)); /* "sqlite:expenses.db" to keep it */
     HF_TRY(hf_worker_new(service, "expenses", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "approval", approval));
     HF_TRY(hf_worker_add_activity(worker, "tell_managers", tell_managers));
     HF_TRY(hf_worker_add_activity(worker, "pay", pay));
-    HF_TRY(hf_scope_open(&scope, .name = "program"));
-    HF_TRY(hf_fork(scope, run_worker, worker));
-    hf_status status = act(service);
-    HF_TRY(hf_worker_stop(worker));
-    HF_TRY(hf_join(scope));
-    return status;
+    HF_TRY(hf_worker_start(worker));
+    return act(service); /* leaving stops the worker */
 }
 
 int main(void)
