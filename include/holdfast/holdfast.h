@@ -20,6 +20,7 @@
 #include <holdfast/process.h>
 #include <holdfast/run.h>
 #include <holdfast/runtime.h>
+#include <holdfast/saga.h>
 #include <holdfast/scope.h>
 #include <holdfast/service.h>
 #include <holdfast/sim.h>

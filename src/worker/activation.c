@@ -345,7 +345,7 @@ hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb)
     return hf_refuse_at(self, HF_ERR_CANCELED, verb, "%s: the workflow has ended", verb);
 }
 
-/* Signals that nobody took go along to the next run, or are named in the log. */
+/* Signals that nobody took go along to the next run. */
 static hf_status settle_signals(hf_op *op, hf_wf *wf)
 {
     hf_arena *arena = &wf->recorder.arena;
@@ -366,10 +366,6 @@ static hf_status settle_signals(hf_op *op, hf_wf *wf)
         header->fields.items = field;
         header->fields.count = 1;
         closing->pb->continue_as_new_workflow_execution_command_attributes->header = header;
-    } else if (wf->is_current) {
-        const hf_wf_signal *first = HF_CONTAINER_CONST(hf_list_first(&wf->signals), hf_wf_signal, node);
-        hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_signals", "workflow=%.*s run=%.*s first=%.*s",
-               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), (int)first->name_len, first->name);
     }
     return HF_OK;
 }
@@ -383,6 +379,7 @@ static hf_status finish(hf_op *op, hf_wf *wf)
     }
     hf_assert(!wf->has_closed && !hf_node_is_linked(&wf->closing->node));
     HF_TRY(settle_signals(op, wf));
+    HF_TRY(hf_wf_tell_left(op, wf));
     hf_list_push_back(&wf->recorder.records, &wf->closing->node);
     wf->closing = NULL;
     wf->has_closed = true;
@@ -400,6 +397,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     const hf_pb_history_event *started = p.items[p.count - 1];
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
+    wf->recorder.patches_are_free = hf_wf_plays_by(wf, HF_WF_RULE_PATCHES);
     note_ends(wf, p);
     hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
     for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
@@ -453,6 +451,7 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
         return hf_fail(op, HF_ERR_EVICTED, "the task belongs to a step that was played before");
     }
     HF_TRY(check_rules(op, events));
+    HF_TRY(hf_wf_note_patches(op, wf, events));
     for (size_t i = 0; i < events->count && (is_query || events->items[i]->event_id <= started_event_id); i++) {
         if (!is_cut(events, i, started_event_id)) {
             continue;

@@ -100,6 +100,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->local_ends);
     hf_list_init(&wf->untils);
     hf_list_init(&wf->patches);
+    hf_list_init(&wf->marks);
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
@@ -313,8 +314,8 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
     request.force_create_new_workflow_task = wf->beats;
     request.return_new_workflow_task |= wf->beats && !wf->hands_over; /* the jobs are here */
     request.query_results = *results;
-    uint32_t rules[] = {HF_WF_RULE_SPANS,  HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,
-                        HF_WF_RULE_TIMERS, HF_WF_RULE_SEED,     HF_WF_RULE_FAILURES};
+    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,   HF_WF_RULE_TIMERS,
+                        HF_WF_RULE_SEED,  HF_WF_RULE_FAILURES, HF_WF_RULE_PATCHES, HF_WF_RULE_CHILDREN};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),

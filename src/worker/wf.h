@@ -24,7 +24,9 @@ enum {
     HF_WF_RULE_TIMERS = 4,   /* any number of timers may be pending; before, the 2,001st was refused */
     HF_WF_RULE_SEED = 5,     /* a reset to the first workflow task gives other random numbers, too */
     HF_WF_RULE_FAILURES = 6, /* failures are told, and passed on, as they came; before, they were cut */
-    HF_WF_RULE_LAST = HF_WF_RULE_FAILURES
+    HF_WF_RULE_PATCHES = 7,  /* hf_patched looks through the whole history; before, in the step that asked */
+    HF_WF_RULE_CHILDREN = 8, /* a child that timed out, was terminated or canceled is told as that kind of failure */
+    HF_WF_RULE_LAST = HF_WF_RULE_CHILDREN
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
@@ -45,6 +47,7 @@ struct hf_command_record {
     struct hf_wf_timer *timer;
     struct hf_wf_ask *ask;  /* the child, signal or cancel that waits for its event, or NULL */
     bool is_withdrawn;      /* given up before it was sent: it is never sent */
+    bool is_free;           /* of a patch: its event may be anywhere in the history */
     hf_pb_command *pb;      /* the command to send; NULL after it was sent */
     hf_pb_message *message; /* of an update; NULL = none. That of a rejection has no command */
 };
@@ -52,7 +55,8 @@ struct hf_command_record {
 typedef struct hf_recorder {
     hf_list records; /* of the last activation, in order */
     hf_arena arena;
-    hf_arenas *from; /* source of the arena for a step; between steps the recorder has a small arena of its own */
+    bool patches_are_free; /* the records are of a step that was played by HF_WF_RULE_PATCHES */
+    hf_arenas *from;       /* source of the arena for a step; between steps the recorder has a small arena of its own */
 } hf_recorder;
 
 /* An activity that a fiber waits for. On that fiber's stack. */
@@ -201,6 +205,13 @@ typedef struct hf_wf_patch {
     char id[];
 } hf_wf_patch;
 
+/* A patch whose marker is in the history. */
+typedef struct hf_wf_mark {
+    hf_node node; /* in wf->marks */
+    size_t len;
+    char key[]; /* hf_wf_patch_key */
+} hf_wf_mark;
+
 struct hf_wf {
     hf_worker *worker;
     size_t len; /* of the allocation: the two texts follow the struct */
@@ -255,6 +266,7 @@ struct hf_wf {
     hf_list untils;                             /* by number */
     uint64_t until_number;                      /* of the last one */
     hf_list patches;
+    hf_list marks;
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
@@ -410,6 +422,9 @@ hf_status hf_wf_handle(hf_op *op, hf_wf *wf, hf_wf_handler_kind kind, const hf_w
 bool hf_wf_is_on_stack(const void *address);
 /* The run ends: handlers that have not ended are named in the log and canceled. Their fibers get a turn after this. */
 void hf_wf_cancel_handlers(hf_wf *wf);
+/* left.c: the closing command is about to go. Signals that nobody took, and handlers under way, are named in the log, and in
+ * the user metadata of the closing event. Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_tell_left(hf_op *op, hf_wf *wf);
 /* Runs a query on a fiber of its own, in a turn. The answer is in the arena. Fails: HF_ERR_TIMEOUT: wf->is_lost;
  * HF_ERR_NOMEM. A query that fails is an answer, too. */
 hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *query, hf_arena *arena,
@@ -446,6 +461,8 @@ bool hf_wf_until_waits(const hf_wf *wf, uint64_t number);
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event);
 /* Text for as long as the run is in memory; "" for none. */
 const char *hf_wf_keep_text(hf_wf *wf, hf_str text);
+/* Remembers the patches whose markers are among these events. Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_note_patches(hf_op *op, hf_wf *wf, const hf_events *events);
 /* Whether this MarkerRecorded is of hf_patched, and may be missing in the code. */
 bool hf_wf_is_deprecated_patch(const hf_pb_history_event *event);
 /* The part of the data of such a marker that names its patch; empty if it is another marker. */

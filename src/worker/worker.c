@@ -167,6 +167,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     }
     memset(worker, 0, sizeof *worker);
     hf_payload_bag_find_with(hf_wf_self_payloads); /* before any workflow runs */
+    hf_note_prefix_with(hf_wf_note_prefix);
     worker->memory = memory;
     worker->given = service;
     hf_guard_init_over(&worker->guard, service, "the worker was left behind by hf_worker_run");

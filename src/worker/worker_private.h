@@ -153,6 +153,9 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
 /* verbs.c: the payloads that a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
 hf_payload_bag *hf_wf_self_payloads(void);
 
+/* note.c: for hf_note_prefix_with. */
+bool hf_wf_note_prefix(char *fields, size_t capacity);
+
 /* ---- poller.c, activity.c ---------------------------------------------------------------------------------------- */
 
 /* The body of a poller; it ends when it is canceled. */
