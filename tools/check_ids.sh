@@ -18,7 +18,7 @@ fail()
 
 # ---- Promises -----------------------------------------------------------------------------------------------------------
 
-ids=(Y1 Y{3..11} Y15 S{1..3} S{5..11} S{13..22} T2 T3 T8 T10 T{13..17} N{1..3} N{5..9} W1 W2)
+ids=(Y{1..11} Y15 S{1..3} S{5..11} S{13..22} T{1..20} N{1..12} L{1..8} L10 L12 X{12..16} W1 W2)
 cases=$(while IFS=$'\t' read -r name program; do
     case $name in
     unit/base/* | unit/env/*) ;; # below the promises
@@ -28,11 +28,15 @@ done <"$programs")
 for id in "${ids[@]}"; do
     grep -qE "^([A-Z][0-9]+_)*${id}_" <<<"$cases" || fail "no test begins with ${id}"
 done
+# Y1 to Y11 once more, on fibers of workflows.
+for id in Y{1..11}; do
+    grep -qE "^${id}_.*workflow" <<<"$cases" || fail "no test of ${id} is about workflows"
+done
 echo "${#ids[@]} ids of promises, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests that carry one"
 
 # ---- Invariants of layers -------------------------------------------------------------------------------------------------
 
-layers=(base time env fiber wire history store run ledger engine inspect service worker open vfs) # those whose ids carry their name; add yours
+layers=(base time where env fiber wire history store run ledger engine inspect service worker open vfs) # those whose ids carry their name; add yours
 names=$(IFS='|' && echo "${layers[*]}")
 cd "$tree"
 places=(src tests include docs bench examples README.md ARCHITECTURE.md CONTRIBUTING.md)

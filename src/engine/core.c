@@ -70,6 +70,8 @@ static void pump(hf_core *core)
  * portion brings everything with it that comes until then, as events; after its start they would be buffered. */
 void hf_core_end_steps(hf_core *core)
 {
+    hf_assert(core->canceled <= core->options.cancels_max); /* calls of others waited for at most this many */
+    core->canceled = 0;
     pump(core);
     hf_match_all(core);
     hf_assert(core->status != HF_OK || hf_list_is_empty(&core->queues_marked));
@@ -122,11 +124,16 @@ hf_call *hf_core_find_call(const hf_core *core, uint64_t number)
     return NULL;
 }
 
-void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
+bool hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
 {
     if (!hf_core_begin_step(core, now)) {
-        return;
+        return true; /* hf_core_stop answers it */
     }
+    if (core->canceled >= core->options.cancels_max) {
+        HF_PROBE(core, HF_PROBE_CANCEL_PUT_OFF);
+        return false;
+    }
+    core->canceled++;
     if (call->place == HF_PLACE_QUEUE) {
         hf_match_unpark(core, call);
     } else if (call->place == HF_PLACE_WATCH) {
@@ -136,9 +143,10 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
     } else if (call->place == HF_PLACE_UPDATE) {
         hf_update_drop(core, call);
     } else {
-        return; /* its answer is on its way */
+        return true; /* its answer is on its way */
     }
     fail_at_once(call, HF_ERR_CANCELED, "the caller went away");
+    return true;
 }
 
 void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)

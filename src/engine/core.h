@@ -36,7 +36,7 @@ typedef struct hf_clock {
 /* Portions: what a step or a batch takes of work that may be long, so that others never wait for all of it. Each is some milliseconds, for the
  * store, too. A message makes a few events in one run: when a parent ends over 2,000 children, four batches close them, and none is
  * longer than open_len_max and what one message adds. Those of resets are in engine/reset.h. */
-enum { HF_TICK_RUNS_MAX = 512, HF_BATCH_MESSAGES_MAX = 512 };
+enum { HF_TICK_RUNS_MAX = 512, HF_BATCH_MESSAGES_MAX = 512, HF_CANCELS_MAX = 512 };
 enum { HF_CALL_BUCKETS = 256 }; /* calls that are not done, by number: a cancel looks for one */
 #define HF_CORE_MEM_DEFAULT ((size_t)64 << 20)
 
@@ -75,6 +75,7 @@ typedef struct hf_core_options {
     size_t ended_max;    /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
     size_t tick_max;     /* runs that one tick fires deadlines of; 0 = HF_TICK_RUNS_MAX */
     size_t messages_max; /* between runs, of one batch; 0 = HF_BATCH_MESSAGES_MAX */
+    size_t cancels_max;  /* calls that are canceled in one portion; 0 = HF_CANCELS_MAX */
     int64_t queue_span;  /* ns: how long an unused task queue is kept in memory; 0 = 5 minutes */
     size_t queues_max;   /* task queues in memory above which unused ones are freed sooner; 0 = 10,000 */
     size_t reset_portion_len;   /* bytes of histories that one step takes for resets; 0 = HF_RESET_PORTION_LEN */
@@ -99,7 +100,10 @@ void hf_core_stop(hf_core *core, hf_status status, const char *why);
 void hf_core_call(hf_core *core, hf_call *call, hf_clock now);
 /* The call of this number that is not done; NULL = there is none. */
 hf_call *hf_core_find_call(const hf_core *core, uint64_t number);
-void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
+/* The caller has gone away: a call that waits is answered, one that was decided is not changed. False: this portion has had
+ * options.cancels_max of these, and nothing has happened; the driver tries again in the next portion, so that other calls come in
+ * between when a program with thousands of polls ends. hf_core_tick and hf_core_release end a portion. */
+bool hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
 void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
 /* Fires deadlines that have come, of at most tick_max runs at a time, and ends polls that have waited long enough. */
 void hf_core_tick(hf_core *core, hf_clock now);

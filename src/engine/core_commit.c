@@ -16,6 +16,8 @@ void hf_core_release(hf_core *core, hf_clock now)
     if (!hf_core_is_whole(core)) {
         return;
     }
+    hf_assert(core->canceled <= core->options.cancels_max);
+    core->canceled = 0; /* a new portion */
     if (!hf_list_is_empty(&core->queues_marked) && hf_core_begin_step(core, now)) {
         hf_match_all(core);
     }

@@ -121,6 +121,7 @@ static void set_defaults(hf_core_options *options)
     options->ended_max = options->ended_max > 0 ? options->ended_max : 512;
     options->tick_max = options->tick_max > 0 ? options->tick_max : HF_TICK_RUNS_MAX;
     options->messages_max = options->messages_max > 0 ? options->messages_max : HF_BATCH_MESSAGES_MAX;
+    options->cancels_max = options->cancels_max > 0 ? options->cancels_max : HF_CANCELS_MAX;
     options->queue_span = options->queue_span > 0 ? options->queue_span : 300 * SECOND;
     options->queues_max = options->queues_max > 0 ? options->queues_max : 10000;
     options->trim_count = options->trim_count > 0 ? options->trim_count : 64;

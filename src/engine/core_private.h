@@ -53,6 +53,7 @@ struct hf_core {
     size_t due_loads;      /* runs that are being loaded for their deadlines */
     size_t fired;          /* runs of the open batch that a deadline has changed */
     size_t delivered;      /* messages of the open batch */
+    size_t canceled;       /* calls that were canceled in this portion */
     hf_cursor due_cursor;  /* over deadlines on disk, by time and run */
     bool tasks_on_disk;    /* the table may have waiting tasks: new queues look there */
     hf_heap polls;         /* hf_call by deadline: polls with a timeout of their own. The others, in order: */
@@ -69,6 +70,7 @@ struct hf_core {
     size_t ahead; /* workflow tasks of the open batch that were handed out and are not answered: a driver may hold it
                               back for a moment, so that their answers get into it */
     uint64_t journal_hash; /* of the last commit, for the chain */
+    int64_t held_rows;     /* task rows under HF_QUEUE_HELD, the open batch left out (ledger-J4) */
     int64_t run_next;      /* number of the next run */
     int64_t order_next;    /* of the next task */
     uint64_t calls;        /* order of arrival */

@@ -16,7 +16,9 @@
  *     wakes it; calls gather meanwhile and cost their callers no system call.
  * engine-L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
  *     call answers HF_ERR_UNAVAILABLE or HF_ERR_FULL. After a commit whose outcome is unknown the service stays stopped (D7): every call answers
- *     HF_ERR_STORE. */
+ *     HF_ERR_STORE.
+ * engine-L4  A step takes at most HF_CANCELS_MAX posts, those left over from earlier steps included, and at most CALLS_MAX calls: when a program
+ *     ends its polls, 10,000 cancels may come at once, and the commits of others must not wait for all of them. */
 #include "engine/core_private.h"
 
 #include "engine/loop_private.h"
@@ -26,9 +28,8 @@
 
 enum {
     STACK_LEN = 512 * 1024,
-    CALLS_MAX = 512,      /* calls of one step */
-    CALLS_WHEN_LATE = 16, /* the same while deadlines wait */
-    POSTS_MAX = 512       /* cancels and the like of one step: when a program ends its polls, 10,000 may come at once */
+    CALLS_MAX = 512,     /* calls of one step */
+    CALLS_WHEN_LATE = 16 /* the same while deadlines wait */
 };
 
 /* Commits after which a checkpoint is requested; the store makes one if its log is long enough. */
@@ -219,7 +220,9 @@ static void take(hf_engine *engine, hf_taken *taken, int calls_max)
         }
         hf_list_push_back(&taken->calls, node);
     }
-    for (int i = 0; i < POSTS_MAX && (node = hf_list_pop_front(&engine->posts)) != NULL; i++) {
+    hf_assert(engine->early_count <= HF_CANCELS_MAX); /* engine-L4 */
+    for (size_t i = engine->early_count; i < HF_CANCELS_MAX && (node = hf_list_pop_front(&engine->posts)) != NULL;
+         i++) {
         hf_list_push_back(&taken->posts, node);
     }
     taken->more = !hf_list_is_empty(&engine->calls_in) || !hf_list_is_empty(&engine->posts);
@@ -284,9 +287,8 @@ static void take_completion(hf_engine *engine, hf_store_request *request, hf_clo
 static void take_cancel(hf_engine *engine, const hf_post *item, hf_clock now)
 {
     hf_call *call = engine->stopped == HF_OK ? hf_core_find_call(engine->core, item->number) : NULL;
-    if (call != NULL) {
-        hf_core_cancel(engine->core, call, now);
-    }
+    bool is_taken = call == NULL || hf_core_cancel(engine->core, call, now);
+    hf_assert(is_taken); /* engine-L4: no step has more posts than the core takes cancels */
 }
 
 static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
@@ -295,6 +297,7 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
     case HF_POST_CANCEL:
         if (item->number > engine->calls_taken) { /* its call comes in a later portion */
             hf_list_push_back(&engine->cancels_early, &item->link);
+            engine->early_count++;
             return;
         }
         take_cancel(engine, item, now);
@@ -399,6 +402,7 @@ static void step(hf_engine *engine, hf_taken *taken)
     put_back(engine, taken);
     hf_list early;
     hf_list_move_all(&engine->cancels_early, &early);
+    engine->early_count = 0;
     while ((node = hf_list_pop_front(&early)) != NULL || (node = hf_list_pop_front(&taken->posts)) != NULL) {
         take_post(engine, HF_CONTAINER(node, hf_post, link), now);
     }

@@ -40,6 +40,7 @@ typedef struct hf_engine {
     uint64_t reopened;
     uint64_t calls_taken;  /* number of the last call that was given to the core */
     hf_list cancels_early; /* hf_post: cancels of calls that were not given to it yet */
+    size_t early_count;    /* of those; at most HF_CANCELS_MAX */
     bool is_closing;       /* the engine thread's copy of `closing` */
     int64_t held_since;    /* mono ns; 0 = no batch is held back */
     int64_t nap;           /* ns: how long the next nap is (loop.c) */

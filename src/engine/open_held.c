@@ -6,27 +6,37 @@
 #include "engine/machines/message.h"
 #include "ledger/rows.h"
 
+typedef struct held_walk {
+    hf_opening *o;
+    int64_t count; /* rows */
+    bool any_bad;  /* a record cannot be read, so its run is not known */
+} held_walk;
+
+/* The same for the rows of all runs. */
+typedef struct holder_walk {
+    hf_opening *o;
+    int64_t count; /* rows of held tasks that the runs name */
+    bool any_bad;  /* a run cannot be read, so it may name some */
+} holder_walk;
+
 /* Loads the run of a row if the row says that the task table has a held task of it. A row that cannot be read may be such a run: the
  * run is bad from now on. */
 static hf_status load_holder(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
-    const hf_opening *o = arg;
+    holder_walk *walk = arg;
     hf_pb_run_state state;
     bool is_good = false;
     HF_TRY(hf_run_row_open(op, row, arena, &state, &is_good));
-    bool is_holder = !is_good;
+    int64_t count = 0;
     for (size_t i = 0; is_good && i < state.rows_written.count; i++) {
-        is_holder = is_holder || hf_str_equal(state.rows_written.items[i].queue, HF_QUEUE_HELD);
+        count += hf_str_equal(state.rows_written.items[i].queue, HF_QUEUE_HELD) ? 1 : 0;
     }
+    walk->count += count;
+    walk->any_bad = walk->any_bad || !is_good;
     hf_run *run = NULL;
-    hf_core_reset_scratch(o->core);
-    return is_holder ? hf_open_run(op, o->core, o->store, row->key.a, &run) : HF_OK;
+    hf_core_reset_scratch(walk->o->core);
+    return count > 0 || !is_good ? hf_open_run(op, walk->o->core, walk->o->store, row->key.a, &run) : HF_OK;
 }
-
-typedef struct held_walk {
-    hf_opening *o;
-    bool any_bad; /* a record cannot be read, so its run is not known */
-} held_walk;
 
 static hf_status load_held_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
@@ -35,6 +45,7 @@ static hf_status load_held_row(hf_op *op, void *arg, const hf_row *row, hf_arena
     hf_pb_task_record record;
     hf_op bad;
     hf_op_init(&bad);
+    walk->count++;
     hf_status status = hf_task_row_open(&bad, row, arena, &record);
     if (status == HF_ERR_INVALID) {
         HF_PROBE(core, HF_PROBE_BAD_RECORD);
@@ -55,9 +66,18 @@ hf_status hf_open_held(hf_op *op, hf_opening *o)
     hf_key from = {HF_QUEUE_HELD, 0, 0};
     hf_key to = {HF_QUEUE_HELD, INT64_MAX, 0};
     HF_TRY(hf_store_each_row(op, o->store, o->core->memory, HF_TABLE_TASK, &from, &to, load_held_row, &walk));
-    /* A damaged record does not tell its run, but the run's row names the record: all runs are read, however long that takes. */
-    return walk.any_bad ? hf_store_each_row(op, o->store, o->core->memory, HF_TABLE_RUN, NULL, NULL, load_holder, o)
-                        : HF_OK;
+    hf_core *core = o->core;
+    core->held_rows = o->held >= 0 ? o->held : walk.count;
+    if (!walk.any_bad && core->held_rows == walk.count) {
+        return HF_OK;
+    }
+    /* A damaged record does not tell its run, and one whose key is wrong is not found (ledger-J4). But the run's row names the record: all
+     * runs are read, however long that takes. */
+    HF_PROBE(core, HF_PROBE_BAD_RECORD);
+    holder_walk holders = {.o = o};
+    HF_TRY(hf_store_each_row(op, o->store, core->memory, HF_TABLE_RUN, NULL, NULL, load_holder, &holders));
+    core->held_rows = holders.any_bad ? core->held_rows : holders.count;
+    return HF_OK;
 }
 
 static bool is_of_dead(const hf_core *core, uint64_t incarnation)

@@ -9,6 +9,7 @@ typedef struct hf_opening {
     hf_core *core;
     hf_store *store;
     uint64_t logged; /* names in name_log, according to the last commit */
+    int64_t held;    /* task rows under HF_QUEUE_HELD, according to the last commit; -1 = it does not say */
 } hf_opening;
 
 /* ---- open_runs.c -------------------------------------------------------------------------------------------------------- */

@@ -146,6 +146,7 @@ static hf_status replay_commit(hf_op *op, void *arg, const hf_commit_read *commi
     core->run_next = fields->next_run != 0 ? fields->next_run : core->run_next;
     core->order_next = fields->next_order != 0 ? fields->next_order : core->order_next;
     o->logged = fields->names_logged;
+    o->held = hf_journal_held(commit);
     if (HF_VEC_RESERVE(&core->runs_memory, &core->journal_lens)) {
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)commit->len;
         core->journal_len += commit->len;

@@ -33,6 +33,7 @@
     X(HF_PROBE_STICKY_TIMED_OUT, "a sticky workflow task was not taken in time")             \
     X(HF_PROBE_FLUSH_REORDERED, "a completion moved behind a later buffered event")          \
     X(HF_PROBE_TIMER_UNFIRED, "a timer was canceled while its firing was buffered")          \
+    X(HF_PROBE_CANCEL_PUT_OFF, "a canceled call waited for the next portion")                \
     X(HF_PROBE_LATE_ANSWER, "an answer came for a task that is not pending any more")        \
     X(HF_PROBE_FORGED_TOKEN, "a token was forged or damaged")                                \
     X(HF_PROBE_TASK_AGAIN, "a started task went to another poller")                          \

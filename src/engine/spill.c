@@ -262,12 +262,16 @@ void hf_journal_put(hf_core *core, hf_commit_batch *batch)
     put_runs(core, out);
     core->events.len = 0;
     hf_names_put(&core->index, core->commit_next, &core->events);
+    /* A row that an opening could not count may be removed now. */
+    int64_t held = core->held_rows + batch->writes.held;
+    core->held_rows = held > 0 ? held : 0;
     hf_journal_tail tail = {
         .run_next = core->run_next,
         .order_next = core->order_next,
         .names = hf_str_of_len(core->events.data, core->events.len),
         .names_logged = core->index.log_count,
         .gone = hf_str_of_len(core->deletions.gone.data, core->deletions.gone.len),
+        .held = core->held_rows,
     };
     if (core->events.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");

@@ -332,6 +332,7 @@ struct hf_runtime {
     hf_log_sink log;
     void *log_state;
     hf_fatal_hook fatal;
+    bool has_fatal_hook; /* the program gave one */
     void *fatal_state;
     int sched_count;
     bool hosted;      /* no threads of its own */

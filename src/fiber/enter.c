@@ -1,5 +1,6 @@
 #include "fiber/enter.h"
 
+#include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 
@@ -68,6 +69,7 @@ hf_status hf_refuse_in_hook(hf_fiber *self, const char *verb, bool may_wait)
 
 hf_status hf_refuse_in_query(hf_fiber *self, const char *verb)
 {
+    hf_count_if_evicted(self); /* one that tries again for ever is stranded like any other */
     return hf_refuse_at(self, HF_ERR_MISUSE, verb,
                         "%s: a query, a validator or a condition must not wait and must not change anything", verb);
 }

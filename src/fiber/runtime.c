@@ -112,6 +112,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     rt->name = options->name != NULL ? options->name : "holdfast";
     rt->log = options->log != NULL ? options->log : log_to_stderr;
     rt->log_state = options->log != NULL ? options->log_state : rt;
+    rt->has_fatal_hook = options->fatal != NULL;
     rt->fatal = options->fatal != NULL ? options->fatal : fatal_default;
     rt->fatal_state = options->fatal != NULL ? options->fatal_state : rt;
     rt->hosted = options->threads == HF_OFF;

@@ -14,8 +14,11 @@ enum {
     COMMIT_ORDER_NEXT = 6,
     COMMIT_NAMES = 7,
     COMMIT_NAMES_LOGGED = 8,
-    COMMIT_GONE = 9
+    COMMIT_GONE = 9,
+    COMMIT_HELD = 10
 };
+
+#define HELD_MAX ((uint64_t)INT64_MAX / 2) /* more rows than a file can have */
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------ */
 
@@ -37,7 +40,7 @@ hf_status hf_journal_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_comm
         return hf_fail(op, status, "%s", bad.message);
     }
     if (status != HF_OK || !hf_run_is_number(row->key.a) || fields->commit != (uint64_t)row->key.a ||
-        !may_be_next(fields->next_run) || !may_be_next(fields->next_order)) {
+        !may_be_next(fields->next_run) || !may_be_next(fields->next_order) || fields->held > HELD_MAX) {
         return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal cannot be read", (long long)row->key.a);
     }
     for (size_t i = 0; i < fields->runs.count; i++) {
@@ -69,6 +72,11 @@ bool hf_journal_next_gone(hf_str *rest, int64_t *ret_run)
     }
     *ret_run = entry.run;
     return true;
+}
+
+int64_t hf_journal_held(const hf_commit_read *commit)
+{
+    return (int64_t)commit->fields.held - 1;
 }
 
 typedef struct walk {
@@ -139,6 +147,8 @@ void hf_journal_end(hf_buf *out, const hf_journal_tail *tail, uint64_t commit, u
     if (tail->gone.len > 0) {
         hf_pb_put_bytes(out, COMMIT_GONE, tail->gone);
     }
+    hf_assert(tail->held >= 0); /* ledger-J4 */
+    hf_pb_put_uint(out, COMMIT_HELD, (uint64_t)tail->held + 1);
     *ret_hash = previous;
     *ret_len = 0;
     if (out->status != HF_OK) {

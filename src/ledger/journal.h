@@ -4,6 +4,8 @@
  * ledger-J2  A commit has the changes of a run once, in the order in which the runs were first touched.
  * ledger-J3  A run that a commit deletes has no changes in that commit or a later one. The journal is cut at its old end, so as long as it
  *     has changes of a deleted run it also says that the run is gone.
+ * ledger-J4  The last commit says how many task rows there are under the queue "h". An opening that finds fewer or more of them looks through
+ *     all runs: one of those rows has a wrong key, and nothing else leads to its run.
  *
  * proto/holdfast/engine.proto describes the row (JournalCommit). */
 #ifndef HF_LEDGER_JOURNAL_H
@@ -25,6 +27,8 @@ hf_status hf_journal_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_comm
 
 /* The next run that the commit has deleted; `*rest` is its field `gone` at first. False: there are no more. */
 bool hf_journal_next_gone(hf_str *rest, int64_t *ret_run);
+/* How many task rows there are under HF_QUEUE_HELD after the commit (ledger-J4); -1 = an earlier version wrote it, and it does not say. */
+int64_t hf_journal_held(const hf_commit_read *commit);
 
 /* Where a journal begins and ends. */
 typedef struct hf_journal_span {
@@ -52,6 +56,7 @@ typedef struct hf_journal_tail {
     hf_str names;          /* of runs that get their first row with this commit */
     uint64_t names_logged; /* in name_log after this commit */
     hf_str gone;           /* runs that this commit deletes: entries of names, without HF_NAME_GONE */
+    int64_t held;          /* task rows under HF_QUEUE_HELD after this commit (ledger-J4) */
 } hf_journal_tail;
 /* Adds the row to the writes. Returns the hash of this commit and the length of its body. Out of memory: see writes.h. */
 void hf_journal_end(hf_buf *out, const hf_journal_tail *tail, uint64_t commit, uint64_t previous, hf_writes *writes,

@@ -224,12 +224,18 @@ bool hf_queue_text(char kind, hf_str namespace_, hf_str name, char ret_text[HF_Q
     return true;
 }
 
+void hf_task_delete(hf_writes *writes, hf_str queue, int64_t order)
+{
+    hf_assert(queue.len > 0);
+    writes->held -= hf_str_equal(queue, HF_QUEUE_HELD) ? 1 : 0;
+    hf_writes_delete(writes, HF_TABLE_TASK, (hf_key){hf_writes_copy(writes, queue), order, 0});
+}
+
 void hf_tasks_remove(hf_writes *writes, hf_run *run)
 {
     for (size_t i = 0; i < run->rows_written.count; i++) {
         hf_task_key *key = &run->rows_written.items[i];
-        hf_str queue = hf_writes_copy(writes, hf_owned_str(&key->queue));
-        hf_writes_delete(writes, HF_TABLE_TASK, (hf_key){queue, key->order, 0});
+        hf_task_delete(writes, hf_owned_str(&key->queue), key->order);
         hf_owned_free(writes->memory, &key->queue);
     }
     run->rows_written.count = 0;
@@ -244,6 +250,7 @@ void hf_task_put(hf_writes *writes, hf_run *run, hf_str queue, int64_t order, co
     hf_task_key *key = &run->rows_written.items[run->rows_written.count++];
     *key = (hf_task_key){.order = order};
     hf_owned_set(writes->memory, &key->queue, queue); /* ledger-W3: the run remembers its rows */
+    writes->held += hf_str_equal(queue, HF_QUEUE_HELD) ? 1 : 0;
     hf_writes_put_message(writes, HF_TABLE_TASK, (hf_key){hf_writes_copy(writes, queue), order, 0},
                           &hf_pb_task_record_type, record);
 }

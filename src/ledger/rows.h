@@ -62,6 +62,7 @@ void hf_history_put(hf_writes *writes, hf_run *run, hf_str events, size_t row_le
 bool hf_due_put(hf_writes *writes, hf_run *run, int64_t due);
 /* Removes its task rows; then hf_task_put writes the new ones. */
 void hf_tasks_remove(hf_writes *writes, hf_run *run);
+void hf_task_delete(hf_writes *writes, hf_str queue, int64_t order);
 void hf_task_put(hf_writes *writes, hf_run *run, hf_str queue, int64_t order, const hf_pb_task_record *record);
 /* Parts of its state that are new or have changed; those that are gone are deleted. */
 void hf_parts_put(hf_writes *writes, hf_run *run);

@@ -18,6 +18,7 @@ void hf_writes_reset(hf_writes *writes)
 {
     hf_arena_reset(&writes->arena);
     writes->list.count = 0;
+    writes->held = 0;
 }
 
 void hf_writes_shrink(hf_writes *writes, size_t len_max)

@@ -14,6 +14,7 @@ typedef struct hf_writes {
     hf_buf *row;           /* scratch for the body of a row; the owner's */
     hf_arena arena;        /* keys and values */
     HF_VEC(hf_write) list;
+    int64_t held; /* task rows under HF_QUEUE_HELD that the commit adds, less those that it removes (ledger-J4) */
 } hf_writes;
 
 void hf_writes_init(hf_writes *writes, hf_run_memory *memory, hf_buf *row);

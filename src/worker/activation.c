@@ -310,6 +310,7 @@ static hf_status look_at_conditions(hf_op *op, hf_wf *wf, bool *ret_any)
         HF_TRY(hf_wf_turn(op, wf));
         *ret_any |= !hf_wf_until_waits(wf, number);
     }
+    wf->has_passed |= *ret_any;
     return HF_OK;
 }
 
@@ -398,6 +399,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
     wf->recorder.patches_are_free = hf_wf_plays_by(wf, HF_WF_RULE_PATCHES);
+    wf->has_passed = false;
     note_ends(wf, p);
     hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
     for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {

@@ -278,6 +278,7 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
             .run_id = hf_arena_copy(arena, wf->run_id),
             .token = hf_arena_copy(arena, wf->at_work->task->task_token),
             .attempt = wf->at_work->task->attempt,
+            .is_query = wf->at_work->task->query != NULL,
             .since_ns = since,
         };
         is_found = wf->is_given_up = arena->status == HF_OK;

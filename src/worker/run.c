@@ -163,8 +163,40 @@ static hf_wtask *next_task(hf_wf *wf)
 const char hf_wf_stuck_text[] = "the workflow's code does not yield: it loops or blocks, and keeps its thread; "
                                 "only activities may block, a workflow waits through the library";
 
+/* Answers a query that has a task of its own; `why`: the run could not be brought up to date, or the query does not end. The
+ * answer to a query that nobody waits for any more is refused, which is no matter. */
+static void answer_query(hf_worker *worker, hf_str token, const hf_pb_workflow_query_result *result, const hf_op *why)
+{
+    hf_pb_respond_query_task_completed_request request = {
+        .namespace = worker->namespace_,
+        .task_token = token,
+        .completed_type = result->result_type,
+        .query_result = result->answer,
+        .error_message = result->error_message,
+        .failure = result->failure,
+    };
+    if (why != NULL) {
+        request.completed_type = HF_QUERY_RESULT_TYPE_FAILED;
+        request.error_message = hf_str_of(why->message);
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena; /* that of the task may be in use by a fiber that did not end */
+    hf_arena_init(&arena, worker->memory);
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, &request, &arena);
+    (void)hf_service_ask(&op, worker->service, &call);
+    hf_arena_deinit(&arena);
+}
+
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why)
 {
+    if (step->is_query) {
+        hf_log(worker->rt, HF_LOG_ERROR, "query_failed", "workflow=%.*s run=%.*s message=%s", HF_STR_ARGS(step->id),
+               HF_STR_ARGS(step->run_id), why->message);
+        answer_query(worker, step->token, &(hf_pb_workflow_query_result){0}, why);
+        return;
+    }
     hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
            HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id), step->attempt, why->message);
     if (step->attempt > 1) {
@@ -264,33 +296,6 @@ static hf_status answer_queries(hf_op *op, hf_wf *wf, hf_wtask *task, query_resu
     return HF_OK;
 }
 
-/* Answers a query that has a task of its own; `why`: the run could not be brought up to date. The answer to a query that
- * nobody waits for any more is refused, which is no matter. */
-static void answer_query(hf_wf *wf, const hf_wtask *task, const hf_pb_workflow_query_result *result, const hf_op *why)
-{
-    hf_worker *worker = wf->worker;
-    hf_pb_respond_query_task_completed_request request = {
-        .namespace = worker->namespace_,
-        .task_token = task->task->task_token,
-        .completed_type = result->result_type,
-        .query_result = result->answer,
-        .error_message = result->error_message,
-        .failure = result->failure,
-    };
-    if (why != NULL) {
-        request.completed_type = HF_QUERY_RESULT_TYPE_FAILED;
-        request.error_message = hf_str_of(why->message);
-    }
-    hf_op op;
-    hf_op_init(&op);
-    hf_arena arena; /* that of the task may be in use by a fiber that did not end */
-    hf_arena_init(&arena, worker->memory);
-    hf_call call;
-    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, &request, &arena);
-    (void)hf_service_ask(&op, worker->service, &call);
-    hf_arena_deinit(&arena);
-}
-
 /* Sends the commands. The answer may have the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, const query_results *results,
                                   hf_wtask **ret_next)
@@ -334,7 +339,8 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
         tell_canceled(wf);
     }
     const hf_pb_respond_workflow_task_completed_response *response = call.response;
-    if (status == HF_OK && response->reset_history_event_id > 0) { /* the task was dropped: its events never were */
+    bool is_dropped = status == HF_OK && response->reset_history_event_id > 0;
+    if (is_dropped) { /* its events never were */
         wf->event_id_next = response->reset_history_event_id + 1;
     }
     if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {
@@ -343,7 +349,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
     } else {
         hf_wtask_free(worker, next);
     }
-    return status;
+    return is_dropped && wf->has_passed ? HF_ERR_EVICTED : status; /* no replay lets that condition pass then */
 }
 
 /* ---- A step ------------------------------------------------------------------------------------------------------ */
@@ -391,7 +397,7 @@ static hf_status query_step(hf_wf *wf, hf_wtask *task)
     if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else {
-        answer_query(wf, task, &result, status == HF_OK ? NULL : &op);
+        answer_query(wf->worker, task->task->task_token, &result, status == HF_OK ? NULL : &op);
     }
     end_task(wf, task);
     return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;

@@ -48,6 +48,20 @@ static const hf_wait_kind CHILD = {"hf_child_run", abort_ask};
 static const hf_wait_kind EXTERNAL = {"hf_external_signal", abort_ask};
 static const hf_wait_kind CHILD_END = {"hf_child_run, canceled", abort_end};
 
+/* Whether the step at hand starts a child with this id; it may have the id of one that runs, and will not start then. */
+static bool starts_child(const hf_wf *wf, hf_str id)
+{
+    HF_LIST_EACH(node, &wf->recorder.records)
+    {
+        const hf_command_record *record = HF_CONTAINER_CONST(node, hf_command_record, node);
+        if (record->type == HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION && !record->is_withdrawn &&
+            hf_str_equal(record->id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_child, hf_wf_ask *ask)
 {
     hf_arena *arena = &wf->recorder.arena;
@@ -64,7 +78,8 @@ static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_chil
         record->id = hf_arena_copy(arena, id);
         a->namespace = wf->worker->namespace_;
         a->workflow_id = record->id;
-        a->child_workflow_only = is_child;
+        /* The service refuses the step if it also starts a child of this id: then any run of the id is asked to end. */
+        a->child_workflow_only = is_child && !starts_child(wf, id);
         a->reason = hf_arena_copy(arena, hf_str_of(reason != NULL ? reason : ""));
         if (ask != NULL) {
             record->ask = ask;

@@ -267,6 +267,7 @@ struct hf_wf {
     uint64_t until_number;                      /* of the last one */
     hf_list patches;
     hf_list marks;
+    bool has_passed;            /* a condition has passed in the step at hand */
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,

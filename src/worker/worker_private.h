@@ -210,6 +210,7 @@ typedef struct hf_stuck_step {
     hf_str run_id;
     hf_str token;
     int attempt;
+    bool is_query;    /* the task of a query */
     int64_t since_ns; /* mono */
 } hf_stuck_step;
 /* Finds a run whose turn began before `before_ns` and gives it up: the caller must answer its step, and further

@@ -269,7 +269,8 @@ void fuzz_core_calls(fuzz_drive *drive, hf_str input)
     }
     for (size_t i = 0; i < drive->call_count; i++) {
         if (!drive->calls[i].is_done) {
-            hf_core_cancel(drive->core, &drive->calls[i].call, drive->now);
+            bool is_taken = hf_core_cancel(drive->core, &drive->calls[i].call, drive->now);
+            hf_assert(is_taken); /* there are far fewer than a portion has */
         }
     }
 }

@@ -2,7 +2,7 @@
 # makes fuzz_replay_<name>, and a test fuzz/<name> that gives it the inputs of corpus/<name> and of crashes/<name>.
 
 set(fuzz_dir "${CMAKE_CURRENT_SOURCE_DIR}/fuzz")
-set(fuzz_names codec store token admin text cron zone json)
+set(fuzz_names codec store token admin text cron zone json where)
 set(fuzz_programs "") # lines "<name>\t<program>", for ./dev
 
 # Inputs are fields of a message: mutate.c changes them. The others are text, or a file.

@@ -550,7 +550,7 @@ static void take_texts(void)
     }
 }
 
-/* Those of `zone` are files of tests/fixtures/zoneinfo. */
+/* Those of `zone` are files of tests/fixtures/zoneinfo, those of `where` are filters of tests/unit/where. */
 static void take_crons(void)
 {
     static const char *const TEXTS[] = {

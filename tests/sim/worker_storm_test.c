@@ -7,6 +7,7 @@
  * so the last step is a replay of everything. The test checks: every program ends; no workflow task has failed, except
  * for a closing command that came together with new events (UnhandledCommand); every acknowledged signal is in the
  * history once. */
+#include "support/eras.h"
 #include "support/storm.h"
 #include "support/support.h"
 
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RUNS = 3, LIVES = 4, TICK_MS = STORM_TICK_MS };
 
@@ -28,10 +28,8 @@ typedef struct play {
     uint64_t seed;
     int cached_max;
     int crashes; /* still to come */
-    hf_service *service;
-    hf_sem *door;  /* a user of the service holds a permit */
-    bool is_ghost; /* the process of the service counts as killed: what it still does is ignored */
-    int era;       /* number of kills so far */
+    eras eras;
+    hf_sem *door; /* a user of the service holds a permit */
 } play;
 
 typedef struct life {
@@ -54,7 +52,7 @@ static hf_status live(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     bool is_helper = strcmp(l->queue, "other") == 0;
     HF_TRY(hf_sleep(l->before));
-    HF_TRY(hf_worker_new(l->p->service, l->queue, &worker, .cached_max = l->p->cached_max,
+    HF_TRY(hf_worker_new(l->p->eras.service, l->queue, &worker, .cached_max = l->p->cached_max,
                          .shutdown_grace = hf_milliseconds(TICK_MS), .shutdown_force = hf_minutes(1)));
     HF_TRY(is_helper ? hf_worker_add_activity(worker, "act", storm_act, .on_fiber = true)
                      : hf_worker_add_workflow(worker, "program", storm_program));
@@ -70,7 +68,7 @@ static hf_status live(void *arg)
 /* ---- Clients ------------------------------------------------------------------------------------------------------- */
 
 static struct {
-    uint64_t events, unhandled, timeouts, canceled, stranded;
+    uint64_t events, unhandled, timeouts, canceled, stranded, continued, children, updates;
 } totals;
 
 enum { SIGNALS_MAX = 10 };
@@ -79,6 +77,8 @@ typedef struct client {
     play *p;
     size_t index;
     hf_execution *execution;
+    char run_id[40];            /* of the run of its chain whose history is read, from the first on */
+    char next_run_id[40];       /* "" = it is the last one */
     bool is_taken[SIGNALS_MAX]; /* the service has acknowledged it */
     int found[SIGNALS_MAX];     /* how often it is in the history */
 } client;
@@ -87,9 +87,12 @@ static hf_status begin_run(client *c)
 {
     char text[32];
     char id[32];
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)(c->p->seed * RUNS + c->index));
+    (void)snprintf(text, sizeof text, "\"%llu 0\"", (unsigned long long)(c->p->seed * RUNS + c->index));
     (void)snprintf(id, sizeof id, "program-%zu", c->index);
-    return hf_start(c->p->service, "program", hf_payload_of_json(text), &c->execution, .id = id, .task_queue = "storm");
+    HF_TRY(hf_start(c->p->eras.service, "program", hf_payload_of_json(text), &c->execution, .id = id,
+                    .task_queue = "storm"));
+    (void)snprintf(c->run_id, sizeof c->run_id, "%s", hf_execution_run_id(c->execution));
+    return HF_OK;
 }
 
 static hf_status send_signal(client *c, int number)
@@ -97,7 +100,7 @@ static hf_status send_signal(client *c, int number)
     char text[32];
     (void)snprintf(text, sizeof text, "%d", number);
     HF_TRY(hf_signal(c->execution, "go", hf_payload_of_json(text), .request_id = text));
-    c->is_taken[number] |= !c->p->is_ghost;
+    c->is_taken[number] |= !c->p->eras.is_ghost;
     return HF_OK;
 }
 
@@ -108,12 +111,35 @@ static hf_status disturb_once(client *c, int number, bool cancels)
     while (!is_sure) {
         HF_TRY(hf_sem_acquire(c->p->door, 1));
         hf_status status = cancels ? hf_cancel(c->execution) : send_signal(c, number);
-        is_sure = !c->p->is_ghost;
+        is_sure = !c->p->eras.is_ghost;
         HF_CHECK_SAY(status == HF_OK || !is_sure, "a run has ended before its last signal: %s", hf_error_text());
         HF_TRY(hf_sem_release(c->p->door, 1));
         HF_TRY(is_sure ? HF_OK : hf_sleep(hf_milliseconds(TICK_MS)));
     }
     return HF_OK;
+}
+
+/* What the workflow may refuse, and what is lost with the process. */
+static hf_status ask(client *c, uint64_t what)
+{
+    hf_span timeout = hf_milliseconds(4 * TICK_MS);
+    hf_payload in = hf_payload_of_json(what % 2 == 0 ? "4" : "7");
+    HF_TRY(hf_sem_acquire(c->p->door, 1));
+    switch (what % 4) {
+    case 0:
+        HF_IGNORE(hf_query(c->execution, what % 8 == 0 ? "state" : "other", in, NULL, .timeout = timeout));
+        break;
+    case 1:
+        HF_IGNORE(hf_update(c->execution, what % 8 == 1 ? "up" : "other", in, NULL, .timeout = timeout));
+        break;
+    case 2:
+        HF_IGNORE(hf_signal(c->execution, "note", in));
+        break;
+    default:
+        HF_IGNORE(hf_signal(c->execution, "other", in));
+        break;
+    }
+    return hf_sem_release(c->p->door, 1);
 }
 
 static hf_status disturb(void *arg)
@@ -124,6 +150,7 @@ static hf_status disturb(void *arg)
     for (int i = 0; i < count; i++) {
         HF_TRY(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&rng, 8) * TICK_MS)));
         HF_TRY(disturb_once(c, i, hf_rng_below(&rng, 15) == 0));
+        HF_TRY(ask(c, hf_rng_below(&rng, 16)));
     }
     return HF_OK;
 }
@@ -139,6 +166,13 @@ static void judge_signal(client *c, const hf_pb_workflow_execution_signaled_even
 
 static void judge_event(client *c, const hf_pb_history_event *event)
 {
+    if (event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW) {
+        hf_str next = event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
+        (void)snprintf(c->next_run_id, sizeof c->next_run_id, "%.*s", HF_STR_ARGS(next));
+        totals.continued++;
+    }
+    totals.children += event->event_type == HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED;
+    totals.updates += event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED;
     if (event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED) {
         const hf_pb_workflow_task_failed_event_attributes *a = event->workflow_task_failed_event_attributes;
         HF_CHECK_SAY(a->cause == HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "run %zu, event %d: cause %d, %.*s",
@@ -159,12 +193,13 @@ static hf_status judge_page(client *c, hf_arena *arena, hf_str *token)
 {
     hf_op op;
     hf_op_init(&op);
-    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(hf_execution_id(c->execution))};
+    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(hf_execution_id(c->execution)),
+                                          .run_id = hf_str_of(c->run_id)};
     hf_pb_get_workflow_execution_history_request request = {
         .namespace = HF_STR("default"), .execution = &execution, .next_page_token = *token};
     hf_call call;
     hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, arena, NULL);
-    HF_TRY(hf_service_ask(&op, c->p->service, &call));
+    HF_TRY(hf_service_ask(&op, c->p->eras.service, &call));
     const hf_pb_get_workflow_execution_history_response *response = call.response;
     hf_pb_history history = {0};
     HF_TRY(hf_pb_decode(&op, &hf_pb_history_type, response->history, arena, &history));
@@ -183,7 +218,11 @@ static hf_status judge(client *c)
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     do {
         status = judge_page(c, &arena, &token);
-    } while (status == HF_OK && token.len > 0);
+        if (status == HF_OK && token.len == 0) {
+            (void)snprintf(c->run_id, sizeof c->run_id, "%s", c->next_run_id);
+            c->next_run_id[0] = '\0';
+        }
+    } while (status == HF_OK && c->run_id[0] != '\0');
     hf_arena_deinit(&arena);
     for (int i = 0; i < SIGNALS_MAX; i++) {
         HF_CHECK_SAY(c->found[i] == c->is_taken[i], "run %zu: signal %d is there %d times", c->index, i, c->found[i]);
@@ -203,66 +242,17 @@ static hf_status end_run(client *c)
     bool is_canceled = status == HF_ERR_FAILED && strcmp(hf_error()->type, "WorkflowCanceled") == 0;
     HF_CHECK_SAY(status == HF_OK || is_canceled, "run %zu ended with %s: %s", c->index, hf_status_name(status),
                  hf_error_text());
+    if (status == HF_OK) { /* one more replay, of all of it: to the same end */
+        HF_AUTO(hf_payload_free) hf_payload told = hf_payload_none();
+        hf_status asked = hf_query(c->execution, "state", hf_payload_none(), &told, .timeout = hf_minutes(30));
+        HF_CHECK_SAY(asked == HF_OK && told.len == out.len && memcmp(told.data, out.data, out.len) == 0,
+                     "run %zu: %s, %.*s after a replay, not %.*s", c->index, asked == HF_OK ? "HF_OK" : hf_error_text(),
+                     (int)told.len, (const char *)told.data, (int)out.len, (const char *)out.data);
+    }
     return judge(c);
 }
 
 /* ---- The play ------------------------------------------------------------------------------------------------------ */
-
-static void file_name(const play *p, const char *suffix, char name[64])
-{
-    (void)snprintf(name, 64, "storm-%d-%d.db%s", (int)getpid(), p->era, suffix);
-}
-
-static hf_status open_era(play *p, const char *address)
-{
-    char name[64];
-    char text[128];
-    file_name(p, "", name);
-    (void)snprintf(text, sizeof text, "sqlite:%s?durability=normal", name);
-    return hf_open(address != NULL ? address : text, &p->service);
-}
-
-static void forget_files(const play *p)
-{
-    char name[64];
-    file_name(p, "", name);
-    (void)remove(name);
-    file_name(p, "-wal", name);
-    (void)remove(name);
-}
-
-/* Copies a file that may be missing. */
-static void copy_file(const char *from, const char *to)
-{
-    static char bytes[1 << 16];
-    FILE *in = fopen(from, "rb");
-    FILE *out = in != NULL ? fopen(to, "wb") : NULL;
-    size_t len = 0;
-    while (out != NULL && (len = fread(bytes, 1, sizeof bytes, in)) > 0) {
-        HF_CHECK(fwrite(bytes, 1, len, out) == len);
-    }
-    HF_CHECK(in == NULL || (out != NULL && fclose(out) == 0));
-    if (in != NULL) {
-        (void)fclose(in);
-    }
-}
-
-/* "Kills" the process: its files are copied as they are now, and nothing else runs meanwhile. The rest of the old
- * process goes on as a ghost, whose results are ignored. */
-static void kill_process(play *p)
-{
-    static const char *const SUFFIXES[] = {"", "-wal"};
-    p->is_ghost = true;
-    for (size_t i = 0; i < HF_COUNT_OF(SUFFIXES); i++) {
-        char from[64];
-        char to[64];
-        file_name(p, SUFFIXES[i], from);
-        p->era++;
-        file_name(p, SUFFIXES[i], to);
-        p->era--;
-        copy_file(from, to);
-    }
-}
 
 /* Starts the process again from the copied files, when the ghost has ended. */
 static hf_status start_again(play *p, client *clients)
@@ -271,15 +261,11 @@ static hf_status start_again(play *p, client *clients)
     for (size_t i = 0; i < RUNS; i++) {
         hf_execution_free(clients[i].execution);
     }
-    HF_TRY(hf_close(p->service));
-    forget_files(p);
-    p->era++;
-    HF_TRY(open_era(p, NULL));
-    p->is_ghost = false;
+    HF_TRY(eras_next(&p->eras));
     for (size_t i = 0; i < RUNS; i++) {
         char id[32];
         (void)snprintf(id, sizeof id, "program-%zu", i);
-        HF_TRY(hf_execution_new(p->service, id, &clients[i].execution));
+        HF_TRY(hf_execution_new(p->eras.service, id, &clients[i].execution));
     }
     return hf_sem_release(p->door, RUNS);
 }
@@ -307,7 +293,7 @@ static hf_status short_era(play *p, hf_rng *rng)
     for (uint64_t i = hf_rng_below(rng, 100); i > 0; i--) { /* so that the kill comes in the middle of other work */
         HF_TRY(hf_yield());
     }
-    kill_process(p);
+    eras_kill(&p->eras);
     HF_TRY(hf_scope_cancel(scope));
     HF_IGNORE(hf_join(scope));
     return HF_OK;
@@ -355,7 +341,7 @@ static hf_status play_main(void *arg)
 {
     play *p = arg;
     client clients[RUNS] = {{.p = NULL}};
-    HF_TRY(open_era(p, p->crashes > 0 ? NULL : "memory:"));
+    HF_TRY(eras_open(&p->eras, p->crashes == 0));
     HF_TRY(hf_sem_new(RUNS, &p->door));
     for (size_t i = 0; i < RUNS; i++) {
         clients[i] = (client){.p = p, .index = i};
@@ -366,8 +352,7 @@ static hf_status play_main(void *arg)
         hf_execution_free(clients[i].execution);
     }
     HF_TRY(hf_sem_free(p->door));
-    HF_TRY(hf_close(p->service));
-    forget_files(p);
+    HF_TRY(eras_close(&p->eras));
     hf_stats stats;
     HF_TRY(hf_runtime_stats(NULL, &stats));
     totals.stranded += stats.stranded;
@@ -376,7 +361,7 @@ static hf_status play_main(void *arg)
 
 static void play_seed(uint64_t seed, int cached_max, int crashes)
 {
-    play p = {.seed = seed, .cached_max = cached_max, .crashes = crashes};
+    play p = {.seed = seed, .cached_max = cached_max, .crashes = crashes, .eras = {.name = "storm"}};
     hf_status status = hf_sim_run(seed, 2, play_main, &p, NULL);
     HF_CHECK_SAY(status == HF_OK, "the play ended with %s", hf_status_name(status));
 }
@@ -407,34 +392,35 @@ static void weather(const char *what, uint64_t count, void (*one_play)(uint64_t 
     memset(&totals, 0, sizeof totals);
     hf_each_seed(what, count, one_play);
     print_message("%llu events, %llu ends met news, %llu activities timed out, %llu were "
-                  "canceled; %llu fibers were stranded\n",
+                  "canceled; %llu fibers were stranded; %llu children, %llu updates, %llu runs continued\n",
                   (unsigned long long)totals.events, (unsigned long long)totals.unhandled,
                   (unsigned long long)totals.timeouts, (unsigned long long)totals.canceled,
-                  (unsigned long long)totals.stranded);
+                  (unsigned long long)totals.stranded, (unsigned long long)totals.children,
+                  (unsigned long long)totals.updates, (unsigned long long)totals.continued);
 }
 
 static void programs_end_whatever_happens_with_workflows_in_memory(void **state)
 {
     (void)state;
-    weather("storms with workflows in memory", 1000, kept);
+    weather("storms with workflows in memory", 700, kept);
 }
 
 static void programs_end_whatever_happens_evicted_at_every_await(void **state)
 {
     (void)state;
-    weather("storms with none", 1000, evicted);
+    weather("storms with none", 700, evicted);
 }
 
 static void programs_end_whatever_happens_with_room_for_one(void **state)
 {
     (void)state;
-    weather("storms with room for one", 1000, few);
+    weather("storms with room for one", 500, few);
 }
 
 static void programs_end_whatever_happens_when_the_process_is_killed(void **state)
 {
     (void)state;
-    weather("storms with kills", 400, killed);
+    weather("storms with kills", 250, killed);
 }
 
 static const struct CMUnitTest TESTS[] = {

@@ -358,7 +358,9 @@ static bool do_other(hf_rig *rig, const step *s)
     } else if (strcmp(verb, "until") == 0 || strcmp(verb, "gone") == 0) {
         return true; /* all that is due has been done */
     } else if (strcmp(verb, "drop") == 0) {
-        hf_core_cancel(rig->core, &hf_rig_slot(rig, hf_words_place(&s->w, 1))->call, rig->now);
+        if (!hf_core_cancel(rig->core, &hf_rig_slot(rig, hf_words_place(&s->w, 1))->call, rig->now)) {
+            fail_msg("the portion has had all the cancels that it takes");
+        }
     } else {
         return false;
     }

@@ -1,5 +1,5 @@
 /* See storm.h. */
-#include "support/storm.h"
+#include "support/storm_private.h"
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -7,60 +7,42 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEPTH_MAX = 4, CHILDREN_MAX = 4, BUDGET = 80, TICK_MS = STORM_TICK_MS };
 
 /* ---- The walk ------------------------------------------------------------------------------------------------------ */
 
-/* Shared by the fibers of a program. */
-typedef struct common {
-    int budget; /* operations that are left */
-    hf_chan *chan;
-    hf_mutex *mutex;
-    hf_sem *sem;
-    hf_cond *cond;
-    hf_keylock *keys;
-} common;
-
-/* One fiber of a program: the results of its calls so far decide what it does next. */
-typedef struct walk {
-    uint64_t told;
-    int depth;
-    common *all;
-} walk;
+typedef storm_walk walk;
+typedef storm_common common;
 
 typedef struct child {
     walk walk;
     hf_status status;
 } child;
 
-static hf_status block(walk *w, int most);
-
-/* A number below `bound` that depends on all results so far. */
-static uint64_t draw(walk *w, uint64_t bound)
+uint64_t storm_draw(walk *w, uint64_t bound)
 {
     w->told = hf_hash_mix(w->told, 17);
     return w->told % bound;
 }
 
-static hf_span ticks(walk *w, uint64_t most)
+hf_span storm_ticks(walk *w, uint64_t most)
 {
-    return hf_milliseconds((int64_t)draw(w, most + 1) * TICK_MS);
+    return hf_milliseconds((int64_t)storm_draw(w, most + 1) * TICK_MS);
 }
 
-/* For bounds: never 0, which would mean no bound. */
-static hf_span some_ticks(walk *w, uint64_t most)
+hf_span storm_some_ticks(walk *w, uint64_t most)
 {
-    return hf_milliseconds((1 + (int64_t)draw(w, most)) * TICK_MS);
+    return hf_milliseconds((1 + (int64_t)storm_draw(w, most)) * TICK_MS);
 }
 
-/* For waits: sometimes HF_SPAN_OFF, which does not wait. */
-static hf_span some_wait(walk *w, uint64_t most)
+hf_span storm_some_wait(walk *w, uint64_t most)
 {
-    return draw(w, 8) == 0 ? HF_SPAN_OFF : some_ticks(w, most);
+    return storm_draw(w, 8) == 0 ? HF_SPAN_OFF : storm_some_ticks(w, most);
 }
 
-static hf_status hear(walk *w, hf_status status)
+hf_status storm_hear(walk *w, hf_status status)
 {
     w->told = hf_hash_mix(w->told, (uint64_t)status);
     return status;
@@ -70,42 +52,43 @@ static hf_status run_activity(walk *w)
 {
     char text[32];
     hf_payload out = {0};
-    bool is_short = draw(w, 3) == 0;
-    bool beats = draw(w, 2) == 0;
-    hf_span bound = some_ticks(w, 4);
+    bool is_short = storm_draw(w, 3) == 0;
+    bool beats = storm_draw(w, 2) == 0;
+    hf_span bound = storm_some_ticks(w, 4);
     (void)snprintf(text, sizeof text, "%d", (int)(w->told % 100000));
-    hf_status status = hf_activity_run("act", hf_payload_of_json(text), &out, .task_queue = "other",
-                                       .start_to_close = is_short ? bound : hf_seconds(30),
-                                       .schedule_to_close = draw(w, 5) == 0 ? bound : hf_nanoseconds(0),
-                                       .heartbeat = beats ? hf_milliseconds(TICK_MS * 2) : hf_nanoseconds(0),
-                                       .attempts_max = 1 + (int)draw(w, 3), .id = draw(w, 2) == 0 ? "named" : NULL,
-                                       .retry_initial = hf_milliseconds(TICK_MS));
+    hf_status status =
+        hf_activity_run("act", hf_payload_of_json(text), &out, .task_queue = "other",
+                        .start_to_close = is_short ? bound : hf_seconds(30),
+                        .schedule_to_close = storm_draw(w, 5) == 0 ? bound : hf_nanoseconds(0),
+                        .heartbeat = beats ? hf_milliseconds(TICK_MS * 2) : hf_nanoseconds(0),
+                        .attempts_max = 1 + (int)storm_draw(w, 3), .id = storm_draw(w, 2) == 0 ? "named" : NULL,
+                        .retry_initial = hf_milliseconds(TICK_MS));
     if (status == HF_OK) {
         w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
     }
-    return hear(w, status);
+    return storm_hear(w, status);
 }
 
 static hf_status nap(walk *w)
 {
-    return hear(w, hf_sleep(ticks(w, 8)));
+    return storm_hear(w, hf_sleep(storm_ticks(w, 8)));
 }
 
 static hf_status wait_for_signal(walk *w)
 {
     hf_payload out = {0};
-    hf_status status = hf_signal_wait("go", &out, .timeout = some_wait(w, 8));
+    hf_status status = hf_signal_wait("go", &out, .timeout = storm_some_wait(w, 8));
     if (status == HF_OK) {
         w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
     }
-    return hear(w, status);
+    return storm_hear(w, status);
 }
 
 static hf_status child_main(void *arg)
 {
     child *c = arg;
-    c->status = block(&c->walk, 3);
-    if (c->status == HF_OK && draw(&c->walk, 8) == 0) {
+    c->status = storm_block(&c->walk, 3);
+    if (c->status == HF_OK && storm_draw(&c->walk, 8) == 0) {
         c->status = hf_raise(HF_ERR_FAILED, "by chance");
     }
     return c->status;
@@ -113,7 +96,7 @@ static hf_status child_main(void *arg)
 
 static hf_join_policy some_join(walk *w)
 {
-    switch (draw(w, 6)) {
+    switch (storm_draw(w, 6)) {
     case 0:
         return HF_JOIN_ANY;
     case 1:
@@ -133,34 +116,35 @@ static hf_join_policy some_join(walk *w)
 static hf_status family(walk *w, child *children, size_t count)
 {
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
+    hf_span timeout = storm_draw(w, 2) == 0 ? storm_some_ticks(w, 8) : HF_SPAN_UNLIMITED;
     hf_join_policy join = some_join(w);
     hf_branch *jobs[CHILDREN_MAX];
-    HF_TRY(hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
+    HF_TRY(storm_hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
     for (size_t i = 0; i < count; i++) {
         children[i] = (child){{hf_hash_mix(w->told, i), w->depth + 1, w->all}, HF_ERR_MISUSE};
-        hf_span delay = draw(w, 3) == 0 ? ticks(w, 4) : hf_nanoseconds(0);
-        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_branch = &jobs[i])));
+        hf_span delay = storm_draw(w, 3) == 0 ? storm_ticks(w, 4) : hf_nanoseconds(0);
+        HF_TRY(storm_hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_branch = &jobs[i])));
     }
-    if (draw(w, 3) == 0) {
-        hf_status status = block(w, 2); /* if it is canceled, by this scope or an outer one, the join reports that */
+    if (storm_draw(w, 3) == 0) {
+        hf_status status =
+            storm_block(w, 2); /* if it is canceled, by this scope or an outer one, the join reports that */
         if (status == HF_ERR_EVICTED) {
             return status;
         }
     }
-    if (draw(w, 3) == 0) {
-        (void)hear(w, hf_branch_cancel(jobs[draw(w, count)]));
+    if (storm_draw(w, 3) == 0) {
+        (void)storm_hear(w, hf_branch_cancel(jobs[storm_draw(w, count)]));
     }
-    if (draw(w, 3) == 0) {
-        (void)hear(w, hf_scope_cancel(scope));
+    if (storm_draw(w, 3) == 0) {
+        (void)storm_hear(w, hf_scope_cancel(scope));
     }
-    return draw(w, 8) == 0 ? HF_OK : hear(w, hf_join(scope)); /* or left without a join */
+    return storm_draw(w, 8) == 0 ? HF_OK : storm_hear(w, hf_join(scope)); /* or left without a join */
 }
 
 static hf_status fork_some(walk *w)
 {
     child children[CHILDREN_MAX];
-    size_t count = 1 + (size_t)draw(w, CHILDREN_MAX);
+    size_t count = 1 + (size_t)storm_draw(w, CHILDREN_MAX);
     hf_status status = family(w, children, count);
     for (size_t i = 0; i < count && status != HF_ERR_EVICTED; i++) {
         w->told = hf_hash_mix(w->told, hf_hash_mix(children[i].walk.told, (uint64_t)children[i].status));
@@ -172,16 +156,16 @@ static hf_status fork_some(walk *w)
 static hf_status bounded_block(walk *w)
 {
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    HF_TRY(hear(w, hf_scope_open(&scope, .timeout = some_ticks(w, 8))));
-    hf_status status = block(w, 3);
-    return status == HF_ERR_EVICTED ? status : hear(w, hf_join(scope));
+    HF_TRY(storm_hear(w, hf_scope_open(&scope, .timeout = storm_some_ticks(w, 8))));
+    hf_status status = storm_block(w, 3);
+    return status == HF_ERR_EVICTED ? status : storm_hear(w, hf_join(scope));
 }
 
 static hf_status shielded_block(walk *w)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hear(w, hf_shield_open(some_ticks(w, 8), &shield)));
-    hf_status status = block(w, 3);
+    HF_TRY(storm_hear(w, hf_shield_open(storm_some_ticks(w, 8), &shield)));
+    hf_status status = storm_block(w, 3);
     return status == HF_ERR_CANCELED ? HF_OK : status; /* by the shield's bound, which ends with the shield */
 }
 
@@ -192,26 +176,26 @@ static hf_status pass_on(walk *w)
     size_t which = 0;
     hf_case cases[2] = {{HF_CASE_SEND, w->all->chan, &sent, HF_OK}, {HF_CASE_RECV, w->all->chan, &got, HF_OK}};
     hf_status status = HF_OK;
-    switch (draw(w, 3)) {
+    switch (storm_draw(w, 3)) {
     case 0:
-        status = hf_chan_send(w->all->chan, &sent, .timeout = some_wait(w, 4));
+        status = hf_chan_send(w->all->chan, &sent, .timeout = storm_some_wait(w, 4));
         break;
     case 1:
-        status = hf_chan_recv(w->all->chan, &got, .timeout = some_wait(w, 4));
+        status = hf_chan_recv(w->all->chan, &got, .timeout = storm_some_wait(w, 4));
         break;
     default:
-        status = hf_select(cases, 2, &which, .timeout = some_wait(w, 4));
+        status = hf_select(cases, 2, &which, .timeout = storm_some_wait(w, 4));
         break;
     }
     w->told = hf_hash_mix(w->told, got + which);
-    return hear(w, status);
+    return storm_hear(w, status);
 }
 
 static hf_status under_lock(walk *w)
 {
-    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_wait(w, 8)));
+    hf_status status = storm_hear(w, hf_mutex_lock(w->all->mutex, .timeout = storm_some_wait(w, 8)));
     if (status == HF_OK) {
-        status = block(w, 1);
+        status = storm_block(w, 1);
         HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK);
     }
     return status;
@@ -219,9 +203,9 @@ static hf_status under_lock(walk *w)
 
 static hf_status with_permit(walk *w)
 {
-    hf_status status = hear(w, hf_sem_acquire(w->all->sem, 1, .timeout = some_wait(w, 8)));
+    hf_status status = storm_hear(w, hf_sem_acquire(w->all->sem, 1, .timeout = storm_some_wait(w, 8)));
     if (status == HF_OK) {
-        status = block(w, 1);
+        status = storm_block(w, 1);
         HF_CHECK(hf_sem_release(w->all->sem, 1) == HF_OK);
     }
     return status;
@@ -230,20 +214,20 @@ static hf_status with_permit(walk *w)
 static hf_status under_key(walk *w)
 {
     HF_AUTO(hf_key_unlock) hf_key_guard *guard = NULL;
-    const char *key = draw(w, 2) == 0 ? "a" : "b";
-    HF_TRY(hear(w, hf_keylock_lock(w->all->keys, key, 1, &guard, .timeout = some_wait(w, 8))));
-    return block(w, 1);
+    const char *key = storm_draw(w, 2) == 0 ? "a" : "b";
+    HF_TRY(storm_hear(w, hf_keylock_lock(w->all->keys, key, 1, &guard, .timeout = storm_some_wait(w, 8))));
+    return storm_block(w, 1);
 }
 
 /* Waits for the condition, or makes it true. */
 static hf_status meet(walk *w)
 {
-    if (draw(w, 2) == 0) {
-        return hear(w, hf_cond_broadcast(w->all->cond));
+    if (storm_draw(w, 2) == 0) {
+        return storm_hear(w, hf_cond_broadcast(w->all->cond));
     }
-    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_wait(w, 8)));
+    hf_status status = storm_hear(w, hf_mutex_lock(w->all->mutex, .timeout = storm_some_wait(w, 8)));
     if (status == HF_OK) {
-        status = hear(w, hf_cond_wait(w->all->cond, w->all->mutex, .timeout = some_wait(w, 8)));
+        status = storm_hear(w, hf_cond_wait(w->all->cond, w->all->mutex, .timeout = storm_some_wait(w, 8)));
         HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK); /* the mutex is held whatever the result of the wait was */
     }
     return status;
@@ -252,9 +236,9 @@ static hf_status meet(walk *w)
 static hf_status spring(void *arg, hf_emitter *emitter)
 {
     walk *w = arg;
-    for (uint64_t i = draw(w, 4); i > 0; i--) {
-        HF_TRY(block(w, 1));
-        HF_TRY(hear(w, hf_emit(emitter, &w->told)));
+    for (uint64_t i = storm_draw(w, 4); i > 0; i--) {
+        HF_TRY(storm_block(w, 1));
+        HF_TRY(storm_hear(w, hf_emit(emitter, &w->told)));
     }
     return HF_OK;
 }
@@ -263,26 +247,26 @@ static hf_status drink(void *ctx, const void *value)
 {
     walk *w = ctx;
     w->told = hf_hash_mix(w->told, *(const uint64_t *)value);
-    return draw(w, 6) == 0 ? hf_raise(HF_ERR_FAILED, "enough") : nap(w);
+    return storm_draw(w, 6) == 0 ? hf_raise(HF_ERR_FAILED, "enough") : nap(w);
 }
 
 static hf_status use_flow(walk *w)
 {
     walk source = {hf_hash_mix(w->told, 1), w->depth + 1, w->all};
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    hf_flow_mode mode = (hf_flow_mode)draw(w, 3);
-    hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
-    HF_TRY(hear(w, hf_flow_new(sizeof(uint64_t), &flow, .source = spring, .arg = &source)));
-    return hear(w, hf_flow_collect(flow, drink, w, .mode = mode, .timeout = timeout));
+    hf_flow_mode mode = (hf_flow_mode)storm_draw(w, 3);
+    hf_span timeout = storm_draw(w, 2) == 0 ? storm_some_ticks(w, 8) : HF_SPAN_UNLIMITED;
+    HF_TRY(storm_hear(w, hf_flow_new(sizeof(uint64_t), &flow, .source = spring, .arg = &source)));
+    return storm_hear(w, hf_flow_collect(flow, drink, w, .mode = mode, .timeout = timeout));
 }
 
 static hf_status look_around(walk *w)
 {
     uint64_t chance = 0;
-    HF_TRY(hear(w, hf_random(NULL, &chance, sizeof chance)));
+    HF_TRY(storm_hear(w, hf_random(NULL, &chance, sizeof chance)));
     w->told = hf_hash_mix(hf_hash_mix(w->told, chance), (uint64_t)hf_wall_now(NULL).ns);
     w->told = hf_hash_mix(w->told, (uint64_t)hf_time_left().ns + (uint64_t)hf_canceled());
-    return hear(w, hf_yield());
+    return storm_hear(w, hf_yield());
 }
 
 static hf_status one(walk *w)
@@ -292,17 +276,20 @@ static hf_status one(walk *w)
     static hf_status (*const NESTED[])(walk *) = {under_lock, under_key,     with_permit,    fork_some,
                                                   fork_some,  bounded_block, shielded_block, use_flow};
     w->depth++;
-    bool is_nested = w->depth < DEPTH_MAX && draw(w, 2) == 0;
-    hf_status status = is_nested ? NESTED[draw(w, HF_COUNT_OF(NESTED))](w) : PLAIN[draw(w, HF_COUNT_OF(PLAIN))](w);
+    bool is_nested = w->depth < DEPTH_MAX && storm_draw(w, 2) == 0;
+    bool is_of_run = !is_nested && storm_draw(w, 2) == 0;
+    hf_status status = is_of_run   ? storm_run_one(w)
+                       : is_nested ? NESTED[storm_draw(w, HF_COUNT_OF(NESTED))](w)
+                                   : PLAIN[storm_draw(w, HF_COUNT_OF(PLAIN))](w);
     w->depth--;
     return status;
 }
 
-static hf_status block(walk *w, int most)
+hf_status storm_block(walk *w, int most)
 {
-    int count = 1 + (int)draw(w, (uint64_t)most);
-    bool is_stubborn = draw(w, 4) == 0; /* it goes on when it is canceled */
-    bool is_deaf = w->told % 11 == 0;   /* it goes on when it is evicted, as it should not */
+    int count = 1 + (int)storm_draw(w, (uint64_t)most);
+    bool is_stubborn = storm_draw(w, 4) == 0; /* it goes on when it is canceled */
+    bool is_deaf = w->told % 11 == 0;         /* it goes on when it is evicted, as it should not */
     for (int i = 0; i < count && --w->all->budget >= 0; i++) {
         hf_status status = one(w);
         while (status == HF_ERR_EVICTED && is_deaf) {
@@ -321,32 +308,62 @@ static hf_status last_steps(walk *w)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
     char id[32];
+    const common *all = w->all;
     (void)snprintf(id, sizeof id, "told-%llu", (unsigned long long)w->told);
     HF_TRY(hf_shield_open(hf_hours(1), &shield));
     HF_TRY(hf_activity_run("act", hf_payload_of_json("1"), NULL, .task_queue = "other", .id = id,
                            .start_to_close = hf_seconds(30)));
-    return hf_signal_wait("end", NULL);
+    return all->is_child ? HF_OK : hf_wait_until(all->is_over);
 }
 
+/* in: "SEED GENERATION [over] [child]" */
+static void read_input(common *all, hf_payload in)
+{
+    char *rest = NULL;
+    all->seed = strtoull((const char *)in.data + 1, &rest, 10);
+    all->generation = (int)strtol(rest, &rest, 10);
+    all->is_over = strstr(rest, "over") != NULL;
+    all->is_child = strstr(rest, "child") != NULL;
+    all->budget = all->is_child ? BUDGET / 8 : BUDGET;
+}
+
+static hf_status make_objects(common *all)
+{
+    HF_TRY(hf_chan_new(sizeof(uint64_t), &all->chan, .capacity = 1));
+    HF_TRY(hf_mutex_new(&all->mutex));
+    HF_TRY(hf_sem_new(2, &all->sem));
+    HF_TRY(hf_cond_new(&all->cond));
+    return hf_keylock_new(&all->keys);
+}
+
+static hf_status continue_as_new(const walk *w)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "\"%llu %d %s%s\"", (unsigned long long)w->told, w->all->generation + 1,
+                   w->all->is_over ? "over " : "", w->all->is_child ? "child" : "");
+    return hf_continue_as_new(hf_payload_of_json(text));
+}
+
+/* The objects are freed with the run: handlers may use them as long as it is there. */
 hf_status storm_program(hf_payload in, hf_payload *ret_out)
 {
-    HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
-    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_chan_new(sizeof(uint64_t), &chan, .capacity = 1));
-    HF_TRY(hf_mutex_new(&mutex));
-    HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
-    HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
-    HF_TRY(hf_sem_new(2, &sem));
-    HF_TRY(hf_cond_new(&cond));
-    HF_TRY(hf_keylock_new(&keys));
-    common all = {BUDGET, chan, mutex, sem, cond, keys};
-    walk w = {strtoull(in.data, NULL, 10), 0, &all};
-    hf_status status = block(&w, 12);
+    common *all = HF_WORKFLOW_NEW(common);
+    if (all == NULL) {
+        return HF_ERR_NOMEM;
+    }
+    read_input(all, in);
+    HF_TRY(make_objects(all));
+    HF_TRY(storm_add_handlers(all));
+    walk w = {all->seed, 0, all};
+    hf_status status = storm_block(&w, 12);
     if (status == HF_ERR_EVICTED) {
         return status;
     }
+    if (status != HF_ERR_CANCELED && all->generation < 2 && storm_draw(&w, 4) == 0) {
+        return continue_as_new(&w);
+    }
     HF_TRY(last_steps(&w));
+    all->told = w.told;
     return status == HF_ERR_CANCELED ? status : hf_payload_printf(ret_out, "%llu", (unsigned long long)w.told);
 }
 

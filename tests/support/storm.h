@@ -1,6 +1,8 @@
 /* A workflow and an activity whose actions follow from a seed: bounded waits, scopes with deadlines and all kinds of
  * joins, children that begin later or are given up, activities that time out, fail, heartbeat and are canceled, locks,
- * conditions, channels, flows, signals. Some of the code does not return when it is evicted, but goes on.
+ * conditions, channels, flows, signals; and handlers of signals, queries and updates that come at any time, conditions of the
+ * run, children, signals and cancels to other runs, versions, the next run of a chain. Some of the code does not return when
+ * it is evicted, but goes on.
  *
  * The results of its calls decide what the code does next, and its commands are in the history: so a replay with any
  * other result makes other commands. At its end the workflow runs an activity whose id is a hash of all results, and
@@ -12,7 +14,9 @@
 
 enum { STORM_TICK_MS = 10 }; /* every span in it is a multiple of this, so that much happens at the same moment */
 
-hf_status storm_program(hf_payload in, hf_payload *ret_out); /* in: its seed, a number; takes signals "go" */
-hf_status storm_act(hf_payload in, hf_payload *ret_out);     /* "act" of the task queue "other" */
+/* in: "SEED GENERATION", generation 0 for the first run of a chain. Takes signals "go", "note", "other" and "end", updates "up"
+ * and others, queries "state" and others. Its queue is "storm", and its own type "program". */
+hf_status storm_program(hf_payload in, hf_payload *ret_out);
+hf_status storm_act(hf_payload in, hf_payload *ret_out); /* "act" of the task queue "other" */
 
 #endif

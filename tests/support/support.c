@@ -299,7 +299,7 @@ hf_status hf_sim_run(uint64_t seed, int threads, hf_body body, void *arg, uint64
 
 void hf_each_seed(const char *what, uint64_t full, void (*one)(uint64_t seed))
 {
-    uint64_t first = number_from("HF_SEED", 1);
+    uint64_t first = number_from("HF_SEED", number_from("HF_SEED_FROM", 1));
     uint64_t count = getenv("HF_SEED") != NULL ? 1 : number_from("HF_SEEDS", hf_test_seeds(full));
     for (uint64_t i = 0; i < count; i++) {
         seeds_tried = i + 1;

@@ -6,7 +6,8 @@
  *     int main(int argc, char **argv) { return hf_test_main("chan", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv); }
  *
  * Environment: HF_TEST_SCALE divides the numbers of seeds, HF_TEST_FILTER is a substring of the tests to run, HF_SEED
- * runs that one seed only, HF_SEEDS overrides their number. In a build with canaries HF_CANARY_ID switches one on. */
+ * runs that one seed only, HF_SEED_FROM is the first one, HF_SEEDS overrides their number. In a build with canaries
+ * HF_CANARY_ID switches one on. */
 #ifndef HF_TESTS_SUPPORT_H
 #define HF_TESTS_SUPPORT_H
 

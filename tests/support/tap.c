@@ -127,10 +127,22 @@ static void saw_failed(tap *t, const hf_pb_respond_workflow_task_failed_request 
                HF_STR_ARGS(r->failure->message));
 }
 
-/* A copy of the task in an answer; NULL = it has none. */
-static tap_task *copy_task(const hf_call *call)
+static void strip(hf_pb_poll_workflow_task_queue_response *task, tap_strip what)
 {
-    const hf_pb_poll_workflow_task_queue_response *answer = NULL;
+    for (size_t i = 0; i < task->messages.count; i++) {
+        hf_pb_message *message = &task->messages.items[i];
+        if (what == TAP_STRIP_SEQUENCE) {
+            message->sequencing_id_case = 0;
+        } else if (what == TAP_STRIP_IDS) {
+            message->id = (hf_str){NULL, 0};
+        }
+    }
+}
+
+/* A copy of the task in an answer; NULL = it has none. */
+static tap_task *copy_task(const hf_call *call, tap_strip what)
+{
+    hf_pb_poll_workflow_task_queue_response *answer = NULL;
     if (call->status == HF_OK && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
         answer = call->response;
     } else if (call->status == HF_OK && call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
@@ -139,6 +151,7 @@ static tap_task *copy_task(const hf_call *call)
     if (answer == NULL || answer->task_token.len == 0) {
         return NULL;
     }
+    strip(answer, what);
     tap_task *task = calloc(1, sizeof *task);
     hf_assert(task != NULL);
     hf_arena_init(&task->arena, hf_rig_heap);
@@ -252,7 +265,7 @@ static void on_done(hf_call *inner)
     tap *t = c->tap;
     hf_call *outer = c->outer;
     hf_guest_enter(&t->base.guests);
-    tap_task *copy = copy_task(inner);
+    tap_task *copy = copy_task(inner, t->options.strip);
     outer->status = inner->status;
     outer->response = inner->response;
     outer->detail_type = inner->detail_type;

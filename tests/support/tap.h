@@ -12,8 +12,11 @@
 
 typedef struct tap tap;
 
+typedef enum tap_strip { TAP_STRIP_NOTHING, TAP_STRIP_SEQUENCE, TAP_STRIP_IDS } tap_strip;
+
 typedef struct tap_options {
     int refuse_every; /* every n-th completed workflow task is refused with UnhandledCommand, and fails; 0 = none */
+    tap_strip strip;  /* what the messages of workflow tasks come without */
     bool late_tasks;  /* give each workflow task that was completed once more, as a poll that was slow would */
     int refuse_count; /* the first calls of refuse_method, as many as this, are not passed on; 0 = none */
     hf_method refuse_method;

@@ -58,9 +58,7 @@ static void delete_rows(hf_core *core, hf_writes *writes, hf_deletion *it, hf_ru
             hf_writes_delete(writes, HF_TABLE_DUE, it->due.items[i]);
         }
         for (size_t i = 0; i < it->tasks.count; i++) {
-            hf_key key = it->tasks.items[i];
-            key.text = hf_writes_copy(writes, key.text);
-            hf_writes_delete(writes, HF_TABLE_TASK, key);
+            hf_task_delete(writes, it->tasks.items[i].text, it->tasks.items[i].a);
         }
     } else {
         (void)hf_due_put(writes, run, INT64_MAX);

@@ -4,8 +4,8 @@
  * succeeds would keep the thread for ever. So its calls are counted, and after HF_EVICTED_CALLS_MAX of them the next
  * one does not return: the fiber stays where it is, never runs again, and its crew is freed without it (strand.c).
  *
- * These calls count (src/fiber/verbs.def lists them): calls that are refused with HF_ERR_EVICTED, calls that would
- * have to wait (HF_ERR_AGAIN), and calls that ask whether something has changed, because for an evicted fiber
+ * These calls count (src/fiber/verbs.def lists them): calls that are refused with HF_ERR_EVICTED or because the fiber may
+ * only look, calls that would have to wait (HF_ERR_AGAIN), and calls that ask whether something has changed, because for an evicted fiber
  * nothing changes. Calls that make, open, close, unlock or free do not count: cleanup may take as many as it needs. */
 #ifndef HF_FIBER_STRAND_H
 #define HF_FIBER_STRAND_H

@@ -215,6 +215,10 @@ static void act_on_runtime(hf_watchdog *watch, const hf_watchdog_action *action)
         atomic_store(&rt->is_draining, true);
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=drain zombies=%d zombies_max=%d", count,
                watch->policy.figures.zombies_max);
+        if (!rt->has_fatal_hook && watch->policy.figures.fatal_ns != HF_WATCHDOG_NEVER) {
+            hf_log(rt, HF_LOG_ERROR, "no_fatal_hook", "message=%s",
+                   "the program will be aborted unless the zombies end: it gave no .fatal hook that would end it");
+        }
         hf_watchdog_tell(watch);
     } else if (action->kind == HF_WATCHDOG_CANCEL_ALL) {
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=cancel zombies=%d ms=%" PRId64, count, ms);

@@ -20,7 +20,6 @@ typedef struct sim_io_counts {
     uint64_t faults;    /* calls that failed, each with an engine of its own */
     uint64_t reported;  /* those that the open reported */
     uint64_t beside;    /* those that stopped a run but not the open */
-    uint64_t unseen;    /* runs whose held tasks an opening did not find, and should have */
     uint64_t cuts;      /* power cuts afterwards */
 } sim_io_counts;
 

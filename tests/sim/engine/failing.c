@@ -4,7 +4,6 @@
  * a failed sync leaves the cache right but the disk incomplete, and the next engine must notice. */
 #include "sim/engine/disk.h"
 
-#include "ledger/rows.h"
 #include "support/support.h"
 
 #include <errno.h>
@@ -20,7 +19,6 @@ typedef struct seen_run {
     int64_t event_count;
     uint64_t chain;
     int32_t status;
-    bool is_held; /* a row of the task table says that a worker of the process has a task of it */
 } seen_run;
 
 typedef struct fault_plan {
@@ -56,11 +54,7 @@ typedef struct scenario {
 
 static seen_run see(const hf_run *run)
 {
-    seen_run seen = {run->number, run->event_count, run->chain, run->status, false};
-    for (size_t i = 0; i < run->rows_written.count; i++) {
-        seen.is_held = seen.is_held || hf_str_equal(hf_owned_str(&run->rows_written.items[i].queue), HF_QUEUE_HELD);
-    }
-    return seen;
+    return (seen_run){run->number, run->event_count, run->chain, run->status};
 }
 
 static bool is_in_memory(const hf_core *core, int64_t number)
@@ -91,21 +85,15 @@ static void see_runs(scenario *it, hf_store *store)
     sim_close_engine(core);
 }
 
-/* Whether a wrong bit was noticed: the run that it hit is marked as bad, and all other runs are right (D4). Not noticed is a wrong bit in
- * the key of a row that says who has a task: the row is as good as gone, and nothing else leads an opening to its run. That is a known
- * shortfall (src/engine/README.md), and counted. */
+/* Whether a wrong bit was noticed: the run that it hit is marked as bad, and all other runs are right (D4). */
 static bool is_beside_the_damage(const scenario *it, const hf_core *core)
 {
     size_t bad = 0;
-    size_t unseen = 0;
     for (size_t i = 0; i < it->run_count; i++) {
-        bool is_there = is_in_memory(core, it->runs[i].number);
-        if (!is_there && !it->runs[i].is_held) {
+        if (!is_in_memory(core, it->runs[i].number)) {
             return false;
         }
-        unseen += is_there ? 0 : 1;
     }
-    it->counts->unseen += unseen;
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
@@ -121,7 +109,7 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
             return false;
         }
     }
-    return bad + unseen > 0; /* more that are bad were met when it looked for the holder of a task */
+    return bad > 0; /* more that are bad were met when it looked for the holder of a task */
 }
 
 /* Uses the disk with the fault in place. Returns the last commit that was acknowledged. */

@@ -88,7 +88,7 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->page_max = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 2) : 0;
     options->history_page_len = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 1500) : 0;
     options->tick_max = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 2) : 0;
-    options->messages_max = options->tick_max; /* as few as that */
+    options->messages_max = options->cancels_max = options->tick_max; /* as few as that */
     options->queue_span = sim_chance(world, 300) ? 20 * SIM_MS + sim_upto(world, 5 * SIM_SECOND) : 0;
     options->queues_max = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 4) : 0;
     options->part_len_min = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 100) : 0;

@@ -378,7 +378,8 @@ typedef struct sim_slot {
     sim_worker *worker;
     int kind; /* 0 workflow tasks, 1 sticky ones, 2 activities */
     int state;
-    sim_call *poll; /* on its way */
+    sim_call *poll;  /* on its way */
+    bool is_put_off; /* its cancel waits for the next portion */
     char token[HF_TOKEN_LEN];
     uint64_t
         task; /* of a workflow task: tasks of its run that workers had got by then, this one included; UINT64_MAX: a

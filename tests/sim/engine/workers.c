@@ -494,6 +494,7 @@ static void poll(sim_world *world, sim_slot *slot)
     }
     call->epoch_shut = slot->worker->shutdowns;
     slot->state = SIM_POLLING;
+    slot->is_put_off = false;
     slot->poll = call;
     if (sim_evil(world, world->knobs.poll_cancel)) {
         sim_wake_in(world, &slot->actor, sim_upto(world, 2 * SIM_SECOND));
@@ -546,6 +547,31 @@ static void reset_sticky(sim_world *world, const sim_slot *slot)
     sim_call_submit(world, call);
 }
 
+static void cancel_poll(sim_world *world, sim_slot *slot)
+{
+    if (world->core == NULL || slot->state != SIM_POLLING || slot->poll == NULL || slot->poll->is_done ||
+        slot->poll->opened != world->opened) {
+        return;
+    }
+    sim_fault(world, HF_SIM_POLL_CANCELED);
+    if (!hf_core_cancel(world->core, &slot->poll->call, sim_now(world))) { /* in the next portion */
+        int64_t end = world->portion_end > world->mono ? world->portion_end : world->mono;
+        sim_wake_at(world, &slot->actor, end + 1);
+        slot->is_put_off = true;
+    }
+}
+
+/* Every second worker ends all of its polls at once. */
+static void cancel_polls(sim_world *world, sim_slot *slot)
+{
+    bool is_one = slot->is_put_off || slot->worker->index % 2 == 0;
+    slot->is_put_off = false;
+    cancel_poll(world, slot);
+    for (int i = 0; i < SIM_SLOTS && !is_one; i++) {
+        cancel_poll(world, &slot->worker->slots[i]);
+    }
+}
+
 static void wake(sim_world *world, sim_actor *actor)
 {
     sim_slot *slot = sim_slot_of(actor);
@@ -566,10 +592,7 @@ static void wake(sim_world *world, sim_actor *actor)
         }
         return;
     case SIM_POLLING:
-        if (world->core != NULL && slot->poll != NULL && !slot->poll->is_done && slot->poll->opened == world->opened) {
-            sim_fault(world, HF_SIM_POLL_CANCELED);
-            hf_core_cancel(world->core, &slot->poll->call, sim_now(world));
-        }
+        cancel_polls(world, slot);
         return;
     case SIM_WORKING:
         if (slot->is_poison && !world->is_healed) {

@@ -294,6 +294,67 @@ static void a_held_task_whose_record_is_damaged_is_handed_out_again(void **state
     hf_arena_deinit(&row.arena);
 }
 
+/* The row is there, under a key that no opening looks at. The bit may be in the queue's text or in the order. */
+static void ledger_J4_a_held_task_whose_key_is_wrong_is_handed_out_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        play_held();
+        assert_int_equal(rig.core->held_rows, 2);
+        saved row = take(HF_TABLE_TASK, 0);
+        assert_true(hf_str_equal(row.key.text, HF_STR("h")));
+        hf_key wrong = row.key;
+        wrong.text = i == 0 ? HF_STR("i") : i == 1 ? HF_STR("H") : row.key.text;
+        wrong.a ^= i == 2 ? INT64_C(1) << 40 : 0;
+        both_behind((hf_write){.table = HF_TABLE_TASK, .kind = HF_WRITE_DELETE, .key = row.key},
+                    (hf_write){.table = HF_TABLE_TASK, .kind = HF_WRITE_PUT, .key = wrong, .value = row.value});
+        assert_true(check("").count > 0);
+        hf_rig_do(&rig, "crash; poll as=x; complete of=x done; poll as=y; complete of=y done");
+        hf_rig_do(&rig, "signal wf s => not_found; signal other s => not_found");
+        assert_int_equal(rig.core->held_rows, 0);
+        assert_int_equal(rows_of(HF_TABLE_TASK), 1); /* the row that nobody names, which db check shows */
+        assert_true(check("").count > 0);
+        hf_arena_deinit(&row.arena);
+    }
+}
+
+/* A row that vanished is as good as one with a wrong key; and the count is right again after that. */
+static void ledger_J4_a_held_task_whose_row_is_gone_is_handed_out_again(void **state)
+{
+    (void)state;
+    play_held();
+    saved row = take(HF_TABLE_TASK, 0);
+    lose(&row);
+    hf_rig_do(&rig, "crash; poll as=x; complete of=x timer t 1h; poll as=y; complete of=y timer t 1h");
+    assert_int_equal(rig.core->held_rows, 0);
+    uint64_t seen = hf_rig_probe(&rig, HF_PROBE_BAD_RECORD);
+    assert_true(seen > 0);
+    hf_rig_do(&rig, "crash; time 2h; poll in_process as=x; crash; poll as=x; complete of=x done");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_BAD_RECORD), seen); /* nothing more was looked for */
+    hf_rig_do(&rig, "poll as=y; complete of=y done");
+    assert_sound();
+    hf_arena_deinit(&row.arena);
+}
+
+/* A store of an earlier version does not say how many there are: what is found counts. */
+static void a_commit_without_a_count_of_held_tasks_is_read(void **state)
+{
+    (void)state;
+    play_held();
+    int64_t count = rig.core->held_rows;
+    rig.core->held_rows = -1; /* field 10 is 0, as if it were not there */
+    saved row = take(HF_TABLE_RUN, 0);
+    behind((hf_write){.table = HF_TABLE_RUN, .kind = HF_WRITE_PUT, .key = row.key, .value = row.value});
+    hf_rig_crash(&rig);
+    assert_int_equal(rig.core->held_rows, count);
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_BAD_RECORD), 0);
+    assert_true(hf_rig_settle(&rig));
+    hf_rig_do(&rig, "poll as=x; complete of=x done; poll as=y; complete of=y done");
+    assert_int_equal(rig.core->held_rows, 0);
+    assert_sound();
+    hf_arena_deinit(&row.arena);
+}
+
 /* Nobody can tell whose the task was: a run that cannot be read either may be the one, and is known as bad at once. */
 static void a_held_task_that_nobody_can_be_found_for_stops_the_damaged_run(void **state)
 {
@@ -430,6 +491,9 @@ static const struct CMUnitTest TESTS[] = {
     TEST(kept_changes_that_are_damaged_are_not_passed_over),
     TEST(a_held_task_of_a_damaged_run_stops_that_run_alone),
     TEST(a_held_task_whose_record_is_damaged_is_handed_out_again),
+    TEST(ledger_J4_a_held_task_whose_key_is_wrong_is_handed_out_again),
+    TEST(ledger_J4_a_held_task_whose_row_is_gone_is_handed_out_again),
+    TEST(a_commit_without_a_count_of_held_tasks_is_read),
     TEST(a_held_task_that_nobody_can_be_found_for_stops_the_damaged_run),
     TEST(no_memory_is_not_taken_for_damage),
     TEST(sound_runs_are_shown_beside_a_damaged_one),

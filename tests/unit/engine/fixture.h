@@ -52,6 +52,7 @@ static inline void both_behind(hf_write write, hf_write other)
     hf_pb_put_uint(&row, 5, (uint64_t)rig.core->run_next);
     hf_pb_put_uint(&row, 6, (uint64_t)rig.core->order_next);
     hf_pb_put_uint(&row, 8, rig.core->index.log_count);
+    hf_pb_put_uint(&row, 10, (uint64_t)rig.core->held_rows + 1);
     hf_record_seal(HF_TABLE_JOURNAL, &key, row.data, row.len - HF_RECORD_HEADER_LEN);
     hf_write writes[] = {
         write,

@@ -321,6 +321,30 @@ static void a_task_that_nobody_wants_is_taken_back_though_its_run_has_left_memor
                     "unwanted a; complete done; unwanted w; unwanted a");
 }
 
+/* A portion takes a number of cancels; the others wait for the next one, and nothing has happened to their calls. */
+static void more_cancels_than_a_portion_takes_wait_for_the_next(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.cancels_max = 2});
+    static const char *const NAMES[] = {"p0", "p1", "p2"};
+    hf_call *calls[3];
+    for (int i = 0; i < 3; i++) {
+        do_f("poll as=p%d => parked", i);
+        calls[i] = &hf_rig_slot(&rig, NAMES[i])->call;
+    }
+    rig.hold = true;
+    assert_true(hf_core_cancel(rig.core, calls[0], rig.now) && hf_core_cancel(rig.core, calls[1], rig.now));
+    assert_false(hf_core_cancel(rig.core, calls[2], rig.now));
+    assert_int_equal(calls[1]->status, HF_ERR_CANCELED);
+    assert_int_equal(calls[2]->status, HF_OK);
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_CANCEL_PUT_OFF), 1);
+    hf_core_release(rig.core, rig.now);
+    assert_true(hf_core_cancel(rig.core, calls[2], rig.now));
+    assert_int_equal(calls[2]->status, HF_ERR_CANCELED);
+    rig.hold = false;
+    hf_rig_do(&rig, "start wf; poll"); /* nobody else waits there */
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_task_that_nobody_wants_is_taken_back_though_its_run_has_left_memory),
     TEST(tasks_are_handed_out_in_the_order_they_came),
@@ -341,6 +365,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(tasks_leave_the_sticky_queue_of_a_worker_that_goes),
     TEST(they_leave_it_also_when_they_are_on_disk),
     TEST(a_shutdown_that_names_a_normal_queue_moves_nothing),
+    TEST(more_cancels_than_a_portion_takes_wait_for_the_next),
 };
 
 int main(int argc, char **argv)

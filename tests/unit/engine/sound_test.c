@@ -237,6 +237,7 @@ static hf_pb_journal_commit next_commit(void)
         .next_run = rig.core->run_next,
         .next_order = rig.core->order_next,
         .names_logged = rig.core->index.log_count,
+        .held = (uint64_t)rig.core->held_rows + 1,
     };
 }
 

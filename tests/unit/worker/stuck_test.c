@@ -242,6 +242,98 @@ static void a_workflow_that_comes_back_and_does_not_return_is_stranded(void **st
     stuck_and_stubborn(HF_OFF, 0);
 }
 
+/* ---- Queries that do not return ---------------------------------------------------------------------------------------- */
+
+static hf_status on_loop(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    while (!atomic_load(&may_go_on)) {
+        /* as a query must not */
+    }
+    return hf_payload_copy(in, ret_out); /* what it was asked is still there */
+}
+
+/* Its calls are refused: a query may only look. It tries again for ever, and is stranded when its run is evicted. */
+static hf_status on_stubborn(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(on_loop(arg, in, ret_out));
+    int calls = 0;
+    while (hf_sleep(hf_seconds(1)) != HF_OK && calls < CALLS_MAX) {
+        calls++;
+    }
+    HF_CHECK_SAY(calls < CALLS_MAX, "an evicted query was refused %d times", calls);
+    return HF_OK;
+}
+
+static hf_status on_plain(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status is_asked(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_TRY(hf_on_query("plain", on_plain));
+    HF_TRY(hf_on_query("loop", on_loop));
+    HF_TRY(hf_on_query("stubborn", on_stubborn));
+    HF_TRY(hf_signal_wait("go", NULL));
+    return hf_payload_printf(ret_out, "\"went on\"");
+}
+
+typedef struct question {
+    hf_execution *execution;
+    const char *name;
+} question;
+
+static void *ask_in_vain(void *arg)
+{
+    const question *q = arg;
+    hf_status status = hf_query(q->execution, q->name, hf_payload_of_json("7"), NULL, .timeout = hf_minutes(5));
+    HF_CHECK_SAY(status == HF_ERR_FAILED && strstr(hf_error_text(), "does not yield") != NULL, "%s: %s",
+                 hf_status_name(status), hf_error_text());
+    return NULL;
+}
+
+/* The caller hears of it while the query still runs; then the query comes back, and the run is made again. */
+static void query_with(const char *name, int threads, int signal_number)
+{
+    stage s;
+    question q = {NULL, name};
+    pthread_t asking;
+    stage_open(&s, engine(), threads, signal_number, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "asked", is_asked), HF_OK);
+    assert_int_equal(
+        hf_start(s.service, "asked", hf_payload_none(), &q.execution, .id = "stuck", .task_queue = "orders"), HF_OK);
+    stage_run(&s, run_worker);
+    assert_int_equal(hf_query(q.execution, "plain", hf_payload_of_json("1"), NULL), HF_OK); /* its first step is over */
+    assert_int_equal(pthread_create(&asking, NULL, ask_in_vain, &q), 0);
+    assert_int_equal(pthread_join(asking, NULL), 0);
+    atomic_store(&may_go_on, true);
+    await_line("workflow_came_back workflow=stuck");
+    assert_int_equal(hf_signal(q.execution, "go", hf_payload_none()), HF_OK);
+    expect_result(q.execution, "\"went on\"");
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    hf_execution_free(q.execution);
+    stage_close(&s);
+}
+
+static void a_query_that_does_not_return_is_answered(void **state)
+{
+    (void)state;
+    query_with("loop", 1, SIGURG);
+    query_with("loop", 1, 0);
+    query_with("loop", HF_OFF, 0);
+}
+
+/* Where its thread cannot be taken away this loop is like any other: nothing that it calls waits. */
+static void a_query_that_tries_again_for_ever_is_stranded(void **state)
+{
+    (void)state;
+    query_with("stubborn", 1, SIGURG);
+}
+
 static hf_worker_options impatient(int stop_on)
 {
     return (hf_worker_options){
@@ -542,6 +634,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted),
         cmocka_unit_test(a_workflow_that_loops_is_answered_on_a_runtime_without_threads),
         cmocka_unit_test(a_workflow_that_comes_back_and_does_not_return_is_stranded),
+        cmocka_unit_test(a_query_that_does_not_return_is_answered),
+        cmocka_unit_test(a_query_that_tries_again_for_ever_is_stranded),
         cmocka_unit_test(a_worker_whose_caller_is_kept_by_a_workflow_says_so),
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
