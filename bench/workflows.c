@@ -1,8 +1,10 @@
-/* W1 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on fibers of
- * one program.
+/* W1 to W3 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on
+ * fibers of one program; and the memory of runs that wait.
  *
- *     workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber]
+ *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber]
+ *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set
  *
+ * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
  * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads.
  * `worker_us` is the CPU of all threads but the engine's two; with `--store memory` no disk is in the way. */
 #include "bench.h"
@@ -12,6 +14,7 @@
 #include <holdfast/worker.h>
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -50,6 +53,32 @@ static hf_status charge(hf_payload in, hf_payload *ret_out)
 static hf_status order(hf_payload in, hf_payload *ret_out)
 {
     return hf_activity_run("charge", in, ret_out, .start_to_close = hf_seconds(60));
+}
+
+enum { W2_ACTIVITIES = 10, W3_ACTIVITIES = 50 };
+
+static hf_status sequence(hf_payload in, hf_payload *ret_out)
+{
+    for (int i = 1; i < W2_ACTIVITIES; i++) {
+        HF_TRY(hf_activity_run("charge", in, NULL, .start_to_close = hf_seconds(60)));
+    }
+    return hf_activity_run("charge", in, ret_out, .start_to_close = hf_seconds(60));
+}
+
+static hf_status fan_out(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    for (int i = 0; i < W3_ACTIVITIES; i++) {
+        HF_TRY(hf_fork_activity(scope, "charge", in, i == 0 ? ret_out : NULL, .start_to_close = hf_seconds(60)));
+    }
+    return hf_join(scope);
+}
+
+static hf_status parked(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_signal_wait("go", ret_out);
 }
 
 static void keep_time(client *c, int64_t ns)
@@ -224,20 +253,62 @@ static hf_status measure(void *arg)
     return hf_worker_stop(worker);
 }
 
+/* The memory of runs that wait: the growth of the resident set from a tenth of them on, so that what a program of this
+ * size has anyway does not count. The engine's part is in it. */
+static hf_status measure_parked(void *arg)
+{
+    int64_t from = 0;
+    int64_t heap = 0;
+    int first = options.count / 10;
+    (void)arg;
+    for (int i = 0; i < options.count; i++) {
+        HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+        if (i == first) {
+            HF_TRY(hf_sleep(hf_seconds(2)));
+            from = (int64_t)bench_rss();
+            heap = (int64_t)mallinfo2().uordblks;
+        }
+        HF_TRY(hf_start(service, "order", hf_payload_of_json("1"), &execution, .task_queue = "bench"));
+        if (i % 64 == 63) {
+            HF_TRY(hf_sleep(hf_milliseconds(20))); /* the worker keeps up */
+        }
+    }
+    HF_TRY(hf_sleep(hf_seconds(3)));
+    bench_print("parked_heap", (double)((int64_t)mallinfo2().uordblks - heap) / (options.count - first));
+    bench_print("parked_bytes", (double)((int64_t)bench_rss() - from) / (options.count - first));
+    return hf_worker_stop(worker);
+}
+
+static hf_function function_of(const char *mode)
+{
+    static const struct {
+        const char *mode;
+        hf_function function;
+    } MODES[] = {{"w1", order}, {"w2", sequence}, {"w3", fan_out}, {"parked", parked}};
+    for (size_t i = 0; i < sizeof MODES / sizeof MODES[0]; i++) {
+        if (strcmp(MODES[i].mode, mode) == 0) {
+            return MODES[i].function;
+        }
+    }
+    return NULL;
+}
+
 static hf_status program(void *arg)
 {
+    bool is_parked = strcmp(options.mode, "parked") == 0;
     HF_AUTO(hf_close) hf_service *opened = NULL;
     HF_AUTO(hf_worker_free) hf_worker *made = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_open((const char *)arg, &opened));
-    HF_TRY(
-        hf_worker_new(opened, "bench", &made, .pollers_max = options.pollers, .activity_pollers_max = options.pollers));
+    HF_TRY(hf_worker_new(opened, "bench", &made, .pollers_max = options.pollers,
+                         .activity_pollers_max = options.pollers, .cached_max = is_parked ? HF_UNLIMITED : 0,
+                         .cached_bytes_max = is_parked ? HF_UNLIMITED : 0));
     service = opened;
     worker = made;
-    HF_TRY(hf_worker_add_workflow(worker, "order", order));
+    HF_TRY(hf_worker_add_workflow(worker, "order", function_of(options.mode)));
     HF_TRY(hf_worker_add_activity(worker, "charge", charge, .on_fiber = options.on_fiber));
     HF_TRY(hf_scope_open(&scope, .name = "bench"));
-    HF_TRY(hf_fork(scope, measure, NULL));
+    HF_TRY(hf_fork(scope, is_parked ? measure_parked : measure, NULL));
     HF_TRY(hf_worker_run(worker));
     return hf_join(scope);
 }
@@ -269,9 +340,12 @@ int main(int argc, char **argv)
             options.on_fiber = strcmp(argv[i + 1], "fiber") == 0;
         }
     }
-    if (strcmp(options.mode, "w1") != 0 || options.count < 1 || options.count > COUNT_MAX) {
-        (void)fprintf(stderr, "usage: workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] "
-                              "[--activities fiber]\n");
+    int count_max = strcmp(options.mode, "parked") == 0 ? 1000000 : COUNT_MAX;
+    if (function_of(options.mode) == NULL || options.count < 1 || options.count > count_max) {
+        (void)fprintf(stderr,
+                      "usage: workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] "
+                      "[--activities fiber]\n"
+                      "       workflows parked COUNT [--store memory]\n");
         return 2;
     }
     static char address[4200];

@@ -1,10 +1,13 @@
-# hf_layer(<name> [USES <layer>...] [WITHOUT <folder>...] [PROTO]): the sources under src/<name> as one object library,
-# hf_<name>, but for the folders that hold programs of their own. PROTO: it includes "proto/pb.h" (cmake/proto.cmake).
+# hf_layer(<name> [USES <layer>...] [WITHOUT <folder>...] [APART <file>...] [OUTSIDE] [PROTO]): the sources under src/<name> as one
+# object library, hf_<name>, but for the folders that hold programs of their own. PROTO: it includes "proto/pb.h" (cmake/proto.cmake).
+# Files that are APART need libraries that a program with Holdfast inside does not link: they are another object library,
+# hf_<name>_apart. A layer that is OUTSIDE is not part of the library at all. Both belong to the server's library.
 #
 # Its include path is include/ and one folder of the build tree, layers/<name>, with a link for each layer that it may
 # use and one for itself. There is nothing else to find, so a layer cannot include what it does not name under USES.
 
 set(HF_LAYERS "")
+set(HF_OUTSIDE "") # object libraries of the server's library
 set(HF_LAYER_TABLE "") # lines "<name>\t<layers it may include, itself too>", for the tools that check them
 
 # The folder for layer `name`, and its line in the table; sets `farm`.
@@ -44,7 +47,7 @@ function(hf_layer_of_program target name)
 endfunction()
 
 function(hf_layer name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "PROTO" "" "USES;WITHOUT")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "PROTO;OUTSIDE" "" "USES;WITHOUT;APART")
     hf_layer_farm()
 
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c"
@@ -56,12 +59,31 @@ function(hf_layer name)
         message(STATUS "layer ${name} has no sources yet")
         return()
     endif()
+    set(apart "")
+    foreach(file IN LISTS arg_APART)
+        list(APPEND apart "${PROJECT_SOURCE_DIR}/src/${name}/${file}")
+        list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/src/${name}/${file}")
+    endforeach()
+    set(libraries hf_${name})
     add_library(hf_${name} OBJECT ${sources})
-    target_include_directories(hf_${name} PRIVATE "${farm}" "${PROJECT_SOURCE_DIR}/include")
-    target_link_libraries(hf_${name} PRIVATE hf_flags hf_warnings Threads::Threads)
-    if(arg_PROTO)
-        add_dependencies(hf_${name} hf_proto)
+    if(apart)
+        add_library(hf_${name}_apart OBJECT ${apart})
+        list(APPEND libraries hf_${name}_apart)
     endif()
+    foreach(library IN LISTS libraries)
+        target_include_directories(${library} PRIVATE "${farm}" "${PROJECT_SOURCE_DIR}/include")
+        target_link_libraries(${library} PRIVATE hf_flags hf_warnings Threads::Threads)
+        if(arg_PROTO)
+            add_dependencies(${library} hf_proto)
+        endif()
+    endforeach()
     set(HF_SOURCES_${name} ${sources} PARENT_SCOPE)
+    if(arg_OUTSIDE)
+        set(HF_OUTSIDE ${HF_OUTSIDE} hf_${name} PARENT_SCOPE)
+        return()
+    endif()
     set(HF_LAYERS ${HF_LAYERS} ${name} PARENT_SCOPE)
+    if(apart)
+        set(HF_OUTSIDE ${HF_OUTSIDE} hf_${name}_apart PARENT_SCOPE)
+    endif()
 endfunction()

@@ -1,10 +1,14 @@
 # The two libraries, made of the same objects. Only what is marked HF_API leaves the shared one.
 
-foreach(needed sqlite3 yajl zstd)
+set(debian_z zlib1g-dev)
+foreach(needed sqlite3 yajl zstd nghttp2 z)
     find_library(HF_LIB_${needed} ${needed})
     mark_as_advanced(HF_LIB_${needed})
+    if(NOT debian_${needed})
+        set(debian_${needed} "lib${needed}-dev")
+    endif()
     if(NOT HF_LIB_${needed})
-        message(FATAL_ERROR "lib${needed} was not found (Debian: lib${needed}-dev)")
+        message(FATAL_ERROR "lib${needed} was not found (Debian: ${debian_${needed}})")
     endif()
 endforeach()
 
@@ -38,3 +42,12 @@ if(NOT HF_SANITIZE)
 endif()
 # Calls and threads that are still inside must find the code: the library stays loaded.
 target_link_options(holdfast PRIVATE -Wl,-z,nodelete)
+
+# The server's library: HTTP/2, gRPC and what listens. Only the program links it, and what it needs beyond the library itself.
+set(objects "")
+foreach(part IN LISTS HF_OUTSIDE)
+    list(APPEND objects $<TARGET_OBJECTS:${part}>)
+endforeach()
+add_library(holdfast_server STATIC ${objects})
+set_target_properties(holdfast_server PROPERTIES LINKER_LANGUAGE C)
+target_link_libraries(holdfast_server PUBLIC holdfast_static PRIVATE nghttp2 z)

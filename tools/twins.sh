@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A function with options is declared once, as hf_x_with(..., const hf_x_options *options). The rest follows from that
 # line: hf_x is a macro in C, which takes the options as designated initialisers, and an inline function in C++, which
-# takes them as a struct. This script writes both, between two marks at the end of each header.
+# takes them as a struct. This script writes both, between two marks at the end of each header. Options of calls that may
+# make a command of a workflow also get the caller's file and line, for reports of replays that differ.
 #     twins.sh <headers>            rewrites them
 #     twins.sh --check <headers>    fails if one would change
 set -euo pipefail
@@ -21,6 +22,13 @@ with_twins()
         function trim(text) {
             gsub(/^[ \t]+|[ \t]+$/, "", text)
             return text
+        }
+        BEGIN {
+            split("hf_wait_options hf_scope_options hf_fork_options hf_activity_options hf_child_options " \
+                  "hf_continue_options", names, " ")
+            for (i in names) {
+                has_place[names[i]] = 1
+            }
         }
         # One declaration, without "HF_API HF_MUST_USE hf_status" and from its name to the closing parenthesis.
         function twin(text,    name, args, count, parts, i, params, plain, quoted, options, upper, arg) {
@@ -42,12 +50,15 @@ with_twins()
                 quoted = quoted "(" arg "), "
             }
             upper = toupper(name) "_"
-            c = c "#define " name "(...) " upper "(__VA_ARGS__, .size = sizeof(" options "))\n"
+            c = c "#define " name "(...) " upper "(__VA_ARGS__, .size = sizeof(" options ")" \
+                ((options in has_place) ? ", .file = __FILE__, .line = __LINE__" : "") ")\n"
             c = c "#define " upper "(" plain "...) \\\n    " name "_with(" quoted "&(" options "){__VA_ARGS__})\n"
             cpp = cpp "static inline HF_MUST_USE hf_status\n" name "(" params "\n"
-            cpp = cpp "    " options " options = " options "())\n"
+            cpp = cpp "    " options " options = " options "()" \
+                ((options in has_place) ? ", const char *file = __builtin_FILE(), int line = __builtin_LINE()" : "") ")\n"
             gsub(/, \n/, ",\n", cpp)
-            cpp = cpp "{\n    options.size = sizeof options;\n    return " name "_with(" plain "&options);\n}\n"
+            cpp = cpp "{\n    options.size = sizeof options;\n" \
+                ((options in has_place) ? "    options.file = file;\n    options.line = line;\n" : "") "    return " name "_with(" plain "&options);\n}\n"
         }
         /^HF_API .*hf_status hf_[a-z0-9_]+_with\(/ {
             open_text = ""

@@ -74,13 +74,13 @@ HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 #define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))
 #define HF_CHAN_NEW_(value_len, ret_chan, ...) \
     hf_chan_new_with((value_len), (ret_chan), &(hf_chan_options){__VA_ARGS__})
-#define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_CHAN_SEND_(chan, value, ...) \
     hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
-#define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_CHAN_RECV_(chan, ret_value, ...) \
     hf_chan_recv_with((chan), (ret_value), &(hf_wait_options){__VA_ARGS__})
-#define hf_select(...) HF_SELECT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_select(...) HF_SELECT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_SELECT_(cases, count, ret_idx, ...) \
     hf_select_with((cases), (count), (ret_idx), &(hf_wait_options){__VA_ARGS__})
 #else
@@ -93,23 +93,29 @@ hf_chan_new(size_t value_len, hf_chan **ret_chan,
 }
 static inline HF_MUST_USE hf_status
 hf_chan_send(hf_chan *chan, const void *value,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_chan_send_with(chan, value, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_chan_recv(hf_chan *chan, void *ret_value,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_chan_recv_with(chan, ret_value, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_select(hf_case *cases, size_t count, size_t *ret_idx,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_select_with(cases, count, ret_idx, &options);
 }
 #endif

@@ -29,6 +29,9 @@ typedef struct hf_child_options {
     double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;        /* longest pause; 100 times the first */
     const char *cron;         /* its schedule (service.h); NULL = none */
+    hf_branch **ret_branch;   /* hf_fork_child: a handle, as that of hf_fork; NULL = none */
+    const char *file;         /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_child_options;
 
 HF_BEGIN_DECLS
@@ -46,6 +49,11 @@ HF_API HF_MUST_USE hf_status hf_child_run_with(const char *type, hf_payload in, 
 /* The same, but returns when the child has started: for one that lives on by itself (.parent_close =
  * HF_PARENT_CLOSE_ABANDON), or whose end does not matter. Fails as hf_child_run. */
 HF_API HF_MUST_USE hf_status hf_child_start_with(const char *type, hf_payload in, const hf_child_options *options);
+/* Starts a workflow as a child of a scope, without a fiber: see hf_fork_activity. The branch ends when the child workflow
+ * has ended, and its status is that of hf_child_run. `ret_out` may be NULL; it must live until the scope is closed.
+ * Fails: as hf_fork, and with the statuses of hf_child_run that mean that nothing was started. */
+HF_API HF_MUST_USE hf_status hf_fork_child_with(hf_scope *scope, const char *type, hf_payload in, hf_payload *ret_out,
+                                                const hf_child_options *options);
 
 /* Sends a signal to the open run of a workflow of this namespace, and waits until it was delivered. It is delivered once,
  * whatever crashes. Fails: HF_ERR_NOT_FOUND: no such workflow runs, or it is this one; HF_ERR_INVALID: a name is empty or
@@ -57,29 +65,48 @@ HF_API HF_MUST_USE hf_status hf_external_cancel(const char *id, const char *reas
 
 HF_END_DECLS
 
+#define hf_external_signal(...) (hf_here(__FILE__, __LINE__), hf_external_signal(__VA_ARGS__))
+#define hf_external_cancel(...) (hf_here(__FILE__, __LINE__), hf_external_cancel(__VA_ARGS__))
+
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_child_run(...) HF_CHILD_RUN_(__VA_ARGS__, .size = sizeof(hf_child_options))
+#define hf_child_run(...) HF_CHILD_RUN_(__VA_ARGS__, .size = sizeof(hf_child_options), .file = __FILE__, .line = __LINE__)
 #define HF_CHILD_RUN_(type, in, ret_out, ...) \
     hf_child_run_with((type), (in), (ret_out), &(hf_child_options){__VA_ARGS__})
-#define hf_child_start(...) HF_CHILD_START_(__VA_ARGS__, .size = sizeof(hf_child_options))
+#define hf_child_start(...) HF_CHILD_START_(__VA_ARGS__, .size = sizeof(hf_child_options), .file = __FILE__, .line = __LINE__)
 #define HF_CHILD_START_(type, in, ...) \
     hf_child_start_with((type), (in), &(hf_child_options){__VA_ARGS__})
+#define hf_fork_child(...) HF_FORK_CHILD_(__VA_ARGS__, .size = sizeof(hf_child_options), .file = __FILE__, .line = __LINE__)
+#define HF_FORK_CHILD_(scope, type, in, ret_out, ...) \
+    hf_fork_child_with((scope), (type), (in), (ret_out), &(hf_child_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_child_run(const char *type, hf_payload in, hf_payload *ret_out,
-    hf_child_options options = hf_child_options())
+    hf_child_options options = hf_child_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_child_run_with(type, in, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_child_start(const char *type, hf_payload in,
-    hf_child_options options = hf_child_options())
+    hf_child_options options = hf_child_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_child_start_with(type, in, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_fork_child(hf_scope *scope, const char *type, hf_payload in, hf_payload *ret_out,
+    hf_child_options options = hf_child_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    return hf_fork_child_with(scope, type, in, ret_out, &options);
 }
 #endif
 /* clang-format on */

@@ -93,7 +93,7 @@ HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 #define hf_collector_open(...) HF_COLLECTOR_OPEN_(__VA_ARGS__, .size = sizeof(hf_collector_options))
 #define HF_COLLECTOR_OPEN_(flow, ret_collector, ...) \
     hf_collector_open_with((flow), (ret_collector), &(hf_collector_options){__VA_ARGS__})
-#define hf_collector_next(...) HF_COLLECTOR_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_collector_next(...) HF_COLLECTOR_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_COLLECTOR_NEXT_(collector, ret_value, ...) \
     hf_collector_next_with((collector), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #else
@@ -120,9 +120,11 @@ hf_collector_open(hf_flow *flow, hf_collector **ret_collector,
 }
 static inline HF_MUST_USE hf_status
 hf_collector_next(hf_collector *collector, void *ret_value,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_collector_next_with(collector, ret_value, &options);
 }
 #endif

@@ -102,7 +102,8 @@ HF_END_DECLS
         hf_until_end(&hf_until_, hf_until_status_);                             \
     })
 #ifndef __cplusplus
-#define hf_wait_until(...) HF_WAIT_UNTIL_WITH_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_wait_until(...) \
+    HF_WAIT_UNTIL_WITH_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_WAIT_UNTIL_WITH_(condition, ...) HF_WAIT_UNTIL_((condition), &(hf_wait_options){__VA_ARGS__})
 #else
 /* hf_wait_until(condition) or hf_wait_until(condition, options) */
@@ -111,6 +112,8 @@ HF_END_DECLS
     __extension__({                                        \
         hf_wait_options hf_until_options_ = (options);     \
         hf_until_options_.size = sizeof hf_until_options_; \
+        hf_until_options_.file = __FILE__;                 \
+        hf_until_options_.line = __LINE__;                 \
         HF_WAIT_UNTIL_((condition), &hf_until_options_);   \
     })
 #endif

@@ -103,22 +103,22 @@ HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_FD_WAIT_(fd, events, ...) \
     hf_fd_wait_with((fd), (events), &(hf_wait_options){__VA_ARGS__})
 #define hf_listener_open(...) HF_LISTENER_OPEN_(__VA_ARGS__, .size = sizeof(hf_listen_options))
 #define HF_LISTENER_OPEN_(address, ret_listener, ...) \
     hf_listener_open_with((address), (ret_listener), &(hf_listen_options){__VA_ARGS__})
-#define hf_listener_accept(...) HF_LISTENER_ACCEPT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_listener_accept(...) HF_LISTENER_ACCEPT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_LISTENER_ACCEPT_(listener, ret_conn, ...) \
     hf_listener_accept_with((listener), (ret_conn), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_open(...) HF_CONN_OPEN_(__VA_ARGS__, .size = sizeof(hf_connect_options))
 #define HF_CONN_OPEN_(address, ret_conn, ...) \
     hf_conn_open_with((address), (ret_conn), &(hf_connect_options){__VA_ARGS__})
-#define hf_conn_read(...) HF_CONN_READ_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_conn_read(...) HF_CONN_READ_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_CONN_READ_(conn, buf, len, ret_len, ...) \
     hf_conn_read_with((conn), (buf), (len), (ret_len), &(hf_wait_options){__VA_ARGS__})
-#define hf_conn_write(...) HF_CONN_WRITE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_conn_write(...) HF_CONN_WRITE_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_CONN_WRITE_(conn, buf, len, ...) \
     hf_conn_write_with((conn), (buf), (len), &(hf_wait_options){__VA_ARGS__})
 #define hf_file_open(...) HF_FILE_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
@@ -127,15 +127,17 @@ HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 #define hf_os_signals_open(...) HF_OS_SIGNALS_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
 #define HF_OS_SIGNALS_OPEN_(numbers, count, ret_signals, ...) \
     hf_os_signals_open_with((numbers), (count), (ret_signals), &(hf_io_options){__VA_ARGS__})
-#define hf_os_signals_next(...) HF_OS_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_os_signals_next(...) HF_OS_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_OS_SIGNALS_NEXT_(signals, ret_number, ...) \
     hf_os_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_fd_wait(int fd, int events,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_fd_wait_with(fd, events, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -147,9 +149,11 @@ hf_listener_open(const char *address, hf_listener **ret_listener,
 }
 static inline HF_MUST_USE hf_status
 hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_listener_accept_with(listener, ret_conn, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -161,16 +165,20 @@ hf_conn_open(const char *address, hf_conn **ret_conn,
 }
 static inline HF_MUST_USE hf_status
 hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_conn_read_with(conn, buf, len, ret_len, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_conn_write(hf_conn *conn, const void *buf, size_t len,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_conn_write_with(conn, buf, len, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -189,9 +197,11 @@ hf_os_signals_open(const int *numbers, size_t count, hf_os_signals **ret_signals
 }
 static inline HF_MUST_USE hf_status
 hf_os_signals_next(hf_os_signals *signals, int *ret_number,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_os_signals_next_with(signals, ret_number, &options);
 }
 #endif

@@ -119,13 +119,13 @@ HF_AUTO_DEFINE(hf_cache_free, hf_cache)
 #define hf_keylock_new(...) HF_KEYLOCK_NEW_(__VA_ARGS__, .size = sizeof(hf_keylock_options))
 #define HF_KEYLOCK_NEW_(ret_keylock, ...) \
     hf_keylock_new_with((ret_keylock), &(hf_keylock_options){__VA_ARGS__})
-#define hf_keylock_lock(...) HF_KEYLOCK_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_keylock_lock(...) HF_KEYLOCK_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_KEYLOCK_LOCK_(keylock, key, key_len, ret_guard, ...) \
     hf_keylock_lock_with((keylock), (key), (key_len), (ret_guard), &(hf_wait_options){__VA_ARGS__})
 #define hf_flight_new(...) HF_FLIGHT_NEW_(__VA_ARGS__, .size = sizeof(hf_flight_options))
 #define HF_FLIGHT_NEW_(ret_flight, ...) \
     hf_flight_new_with((ret_flight), &(hf_flight_options){__VA_ARGS__})
-#define hf_flight_run(...) HF_FLIGHT_RUN_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_flight_run(...) HF_FLIGHT_RUN_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_FLIGHT_RUN_(flight, key, key_len, body, arg, ret_value, ...) \
     hf_flight_run_with((flight), (key), (key_len), (body), (arg), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #define hf_cache_new(...) HF_CACHE_NEW_(__VA_ARGS__, .size = sizeof(hf_cache_options))
@@ -141,9 +141,11 @@ hf_keylock_new(hf_keylock **ret_keylock,
 }
 static inline HF_MUST_USE hf_status
 hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_keylock_lock_with(keylock, key, key_len, ret_guard, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -155,9 +157,11 @@ hf_flight_new(hf_flight **ret_flight,
 }
 static inline HF_MUST_USE hf_status
 hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg, hf_value **ret_value,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_flight_run_with(flight, key, key_len, body, arg, ret_value, &options);
 }
 static inline HF_MUST_USE hf_status

@@ -55,7 +55,7 @@ HF_AUTO_DEFINE(hf_process_close, hf_process)
 #define hf_process_start(...) HF_PROCESS_START_(__VA_ARGS__, .size = sizeof(hf_process_options))
 #define HF_PROCESS_START_(argv, ret_process, ...) \
     hf_process_start_with((argv), (ret_process), &(hf_process_options){__VA_ARGS__})
-#define hf_process_wait(...) HF_PROCESS_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_process_wait(...) HF_PROCESS_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_PROCESS_WAIT_(process, ret_exit, ...) \
     hf_process_wait_with((process), (ret_exit), &(hf_wait_options){__VA_ARGS__})
 #else
@@ -68,9 +68,11 @@ hf_process_start(const char *const *argv, hf_process **ret_process,
 }
 static inline HF_MUST_USE hf_status
 hf_process_wait(hf_process *process, hf_exit *ret_exit,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_process_wait_with(process, ret_exit, &options);
 }
 #endif

@@ -30,6 +30,8 @@ typedef struct hf_continue_options {
     const char *task_queue; /* NULL = the same */
     hf_span run_timeout;    /* of the next run; 0 = the same */
     hf_span task_timeout;   /* 0 = the same */
+    const char *file;       /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_continue_options;
 
 HF_BEGIN_DECLS
@@ -93,6 +95,8 @@ template <class... Fields> static inline HF_MUST_USE hf_status hf_search_set(Fie
 }
 #endif
 /* clang-format on */
+#define hf_patched(...) (hf_here(__FILE__, __LINE__), hf_patched(__VA_ARGS__))
+#define hf_patch_deprecate(...) (hf_here(__FILE__, __LINE__), hf_patch_deprecate(__VA_ARGS__))
 
 /* HF_WORKFLOW_NEW(cart): memory for one object of the type, see hf_workflow_alloc. */
 #define HF_WORKFLOW_NEW(type) ((type *)hf_workflow_alloc(sizeof(type)))
@@ -100,15 +104,17 @@ template <class... Fields> static inline HF_MUST_USE hf_status hf_search_set(Fie
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_continue_as_new(...) HF_CONTINUE_AS_NEW_(__VA_ARGS__, .size = sizeof(hf_continue_options))
+#define hf_continue_as_new(...) HF_CONTINUE_AS_NEW_(__VA_ARGS__, .size = sizeof(hf_continue_options), .file = __FILE__, .line = __LINE__)
 #define HF_CONTINUE_AS_NEW_(in, ...) \
     hf_continue_as_new_with((in), &(hf_continue_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_continue_as_new(hf_payload in,
-    hf_continue_options options = hf_continue_options())
+    hf_continue_options options = hf_continue_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_continue_as_new_with(in, &options);
 }
 #endif

@@ -58,7 +58,7 @@ HF_AUTO_DEFINE(hf_saga_close, hf_saga)
 #define hf_saga_open(...) HF_SAGA_OPEN_(__VA_ARGS__, .size = sizeof(hf_saga_options))
 #define HF_SAGA_OPEN_(ret_saga, ...) \
     hf_saga_open_with((ret_saga), &(hf_saga_options){__VA_ARGS__})
-#define hf_saga_add(...) HF_SAGA_ADD_(__VA_ARGS__, .size = sizeof(hf_activity_options))
+#define hf_saga_add(...) HF_SAGA_ADD_(__VA_ARGS__, .size = sizeof(hf_activity_options), .file = __FILE__, .line = __LINE__)
 #define HF_SAGA_ADD_(saga, activity, in, ...) \
     hf_saga_add_with((saga), (activity), (in), &(hf_activity_options){__VA_ARGS__})
 #else
@@ -71,9 +71,11 @@ hf_saga_open(hf_saga **ret_saga,
 }
 static inline HF_MUST_USE hf_status
 hf_saga_add(hf_saga *saga, const char *activity, hf_payload in,
-    hf_activity_options options = hf_activity_options())
+    hf_activity_options options = hf_activity_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_saga_add_with(saga, activity, in, &options);
 }
 #endif

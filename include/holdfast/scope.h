@@ -55,7 +55,7 @@ typedef struct hf_tally {
 typedef struct hf_outcome {
     uint64_t index;   /* of the child, in fork order from 0 */
     const char *name; /* of the child, or NULL */
-    void *arg;        /* what it was forked with */
+    void *arg;        /* what it was forked with; NULL for an activity or a workflow without a fiber */
     hf_status status;
     const hf_failure *failure; /* NULL when status is HF_OK */
 } hf_outcome;
@@ -127,6 +127,8 @@ typedef struct hf_scope_options {
     hf_runtime *runtime;  /* on a plain thread: where the children run; on a fiber: NULL */
     int64_t branches_max; /* children running or waiting at once, more is HF_ERR_LIMIT; 0 = HF_UNLIMITED */
     hf_dispatcher *on;    /* default dispatcher of the children; NULL = the fiber threads */
+    const char *file;     /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_scope_options;
 
 /* Stacks. A fiber has its stack for itself, and it does not grow: the 64 K of the default class are about 60,000
@@ -145,6 +147,8 @@ typedef struct hf_fork_options {
     hf_span delay;           /* delay before the branch starts; it has no stack until then */
     size_t stack_size;       /* class of the stack: 16 K, 64 K, 256 K; 0 = the runtime's default */
     hf_dispatcher *on;       /* where to run: a pool (a plain thread, may block), a serial one; NULL = the scope's */
+    const char *file;        /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_fork_options;
 
 typedef struct hf_scope_cancel_options {
@@ -192,6 +196,10 @@ HF_API uint64_t hf_branch_index(const hf_branch *branch);
 HF_API HF_MUST_USE hf_status hf_branch_cancel(hf_branch *branch);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
+
+/* Called by the macros below, which have the names of functions without options: the next command that the calling fiber of
+ * a workflow makes comes from there. */
+HF_API void hf_here(const char *file, int line);
 
 /* Sleeps. 0 or a negative span only lets other fibers run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM: no memory for the
  * deadline (true of every call with a timeout); HF_ERR_INVALID: in a workflow, the span is above 0 but below a
@@ -244,16 +252,19 @@ HF_API void *hf_local_get(const hf_local *key);
 
 HF_END_DECLS
 
+#define hf_sleep(...) (hf_here(__FILE__, __LINE__), hf_sleep(__VA_ARGS__))
+#define hf_shield_open(...) (hf_here(__FILE__, __LINE__), hf_shield_open(__VA_ARGS__))
+
 HF_AUTO_DEFINE(hf_scope_close, hf_scope)
 HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_scope_open(...) HF_SCOPE_OPEN_(__VA_ARGS__, .size = sizeof(hf_scope_options))
+#define hf_scope_open(...) HF_SCOPE_OPEN_(__VA_ARGS__, .size = sizeof(hf_scope_options), .file = __FILE__, .line = __LINE__)
 #define HF_SCOPE_OPEN_(ret_scope, ...) \
     hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
-#define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options))
+#define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options), .file = __FILE__, .line = __LINE__)
 #define HF_FORK_(scope, body, arg, ...) \
     hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
 #define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_scope_cancel_options))
@@ -262,16 +273,20 @@ HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 #else
 static inline HF_MUST_USE hf_status
 hf_scope_open(hf_scope **ret_scope,
-    hf_scope_options options = hf_scope_options())
+    hf_scope_options options = hf_scope_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_scope_open_with(ret_scope, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_fork(hf_scope *scope, hf_body body, void *arg,
-    hf_fork_options options = hf_fork_options())
+    hf_fork_options options = hf_fork_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_fork_with(scope, body, arg, &options);
 }
 static inline HF_MUST_USE hf_status

@@ -396,13 +396,13 @@ HF_AUTO_DEFINE(hf_description_free, hf_description)
 #define hf_execution_new(...) HF_EXECUTION_NEW_(__VA_ARGS__, .size = sizeof(hf_execution_options))
 #define HF_EXECUTION_NEW_(service, id, ret_execution, ...) \
     hf_execution_new_with((service), (id), (ret_execution), &(hf_execution_options){__VA_ARGS__})
-#define hf_result(...) HF_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_result(...) HF_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_RESULT_(execution, ret_out, ...) \
     hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_signal_options))
 #define HF_SIGNAL_(execution, name, in, ...) \
     hf_signal_with((execution), (name), (in), &(hf_signal_options){__VA_ARGS__})
-#define hf_query(...) HF_QUERY_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_query(...) HF_QUERY_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_QUERY_(execution, name, in, ret_out, ...) \
     hf_query_with((execution), (name), (in), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #define hf_update(...) HF_UPDATE_(__VA_ARGS__, .size = sizeof(hf_update_options))
@@ -411,7 +411,7 @@ HF_AUTO_DEFINE(hf_description_free, hf_description)
 #define hf_update_start(...) HF_UPDATE_START_(__VA_ARGS__, .size = sizeof(hf_update_options))
 #define HF_UPDATE_START_(execution, name, in, ret_update, ...) \
     hf_update_start_with((execution), (name), (in), (ret_update), &(hf_update_options){__VA_ARGS__})
-#define hf_update_result(...) HF_UPDATE_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_update_result(...) HF_UPDATE_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_UPDATE_RESULT_(update, ret_out, ...) \
     hf_update_result_with((update), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
@@ -461,9 +461,11 @@ hf_execution_new(hf_service *service, const char *id, hf_execution **ret_executi
 }
 static inline HF_MUST_USE hf_status
 hf_result(hf_execution *execution, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_result_with(execution, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -475,9 +477,11 @@ hf_signal(hf_execution *execution, const char *name, hf_payload in,
 }
 static inline HF_MUST_USE hf_status
 hf_query(hf_execution *execution, const char *name, hf_payload in, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_query_with(execution, name, in, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -496,9 +500,11 @@ hf_update_start(hf_execution *execution, const char *name, hf_payload in, hf_upd
 }
 static inline HF_MUST_USE hf_status
 hf_update_result(hf_update_handle *update, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_update_result_with(update, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status

@@ -60,19 +60,19 @@ HF_AUTO_DEFINE(hf_once_free, hf_once)
 #define hf_mutex_new(...) HF_MUTEX_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
 #define HF_MUTEX_NEW_(ret_mutex, ...) \
     hf_mutex_new_with((ret_mutex), &(hf_sync_options){__VA_ARGS__})
-#define hf_mutex_lock(...) HF_MUTEX_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_mutex_lock(...) HF_MUTEX_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_MUTEX_LOCK_(mutex, ...) \
     hf_mutex_lock_with((mutex), &(hf_wait_options){__VA_ARGS__})
 #define hf_sem_new(...) HF_SEM_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
 #define HF_SEM_NEW_(permits, ret_sem, ...) \
     hf_sem_new_with((permits), (ret_sem), &(hf_sync_options){__VA_ARGS__})
-#define hf_sem_acquire(...) HF_SEM_ACQUIRE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_sem_acquire(...) HF_SEM_ACQUIRE_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_SEM_ACQUIRE_(sem, permits, ...) \
     hf_sem_acquire_with((sem), (permits), &(hf_wait_options){__VA_ARGS__})
 #define hf_cond_new(...) HF_COND_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
 #define HF_COND_NEW_(ret_cond, ...) \
     hf_cond_new_with((ret_cond), &(hf_sync_options){__VA_ARGS__})
-#define hf_cond_wait(...) HF_COND_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_cond_wait(...) HF_COND_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_COND_WAIT_(cond, mutex, ...) \
     hf_cond_wait_with((cond), (mutex), &(hf_wait_options){__VA_ARGS__})
 #define hf_once_new(...) HF_ONCE_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
@@ -88,9 +88,11 @@ hf_mutex_new(hf_mutex **ret_mutex,
 }
 static inline HF_MUST_USE hf_status
 hf_mutex_lock(hf_mutex *mutex,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_mutex_lock_with(mutex, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -102,9 +104,11 @@ hf_sem_new(int64_t permits, hf_sem **ret_sem,
 }
 static inline HF_MUST_USE hf_status
 hf_sem_acquire(hf_sem *sem, int64_t permits,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_sem_acquire_with(sem, permits, &options);
 }
 static inline HF_MUST_USE hf_status
@@ -116,9 +120,11 @@ hf_cond_new(hf_cond **ret_cond,
 }
 static inline HF_MUST_USE hf_status
 hf_cond_wait(hf_cond *cond, hf_mutex *mutex,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_cond_wait_with(cond, mutex, &options);
 }
 static inline HF_MUST_USE hf_status

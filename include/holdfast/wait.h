@@ -10,6 +10,9 @@ typedef struct hf_wait_options {
     /* Give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never; a negative one is over at once. To wait until a
      * point in time use hf_time_until or hf_instant_until, which never return 0. */
     hf_span timeout;
+    const char
+        *file; /* set by the macro, as is the line: where the call is. A report of a replay that differs names it */
+    int line;
 } hf_wait_options;
 
 #endif

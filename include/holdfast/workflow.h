@@ -79,6 +79,9 @@ typedef struct hf_activity_options {
     hf_on_cancel on_cancel;         /* what a cancel does; HF_CANCEL_WAIT */
     hf_payload *ret_details; /* receives details of a failure, or what an activity that ended canceled returned; it is
                                 freed with the run; NULL = ignore */
+    hf_branch **ret_branch;  /* hf_fork_activity: a handle, as that of hf_fork; NULL = none */
+    const char *file;        /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_activity_options;
 
 HF_BEGIN_DECLS
@@ -107,6 +110,21 @@ HF_BEGIN_DECLS
  * NULL, or the caller is not a workflow. */
 HF_API HF_MUST_USE hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                                   const hf_activity_options *options);
+/* The same as a child of a scope, without a fiber: hf_join counts it like any other, and a join, a deadline or a cancel
+ * treats it alike; .on_cancel says what a cancel does. It takes no stack: a run may have 2,000 pending, at less than 512
+ * bytes each. The command is made by this call, so calls are recorded in their order. The name, `in` and the options are
+ * copied. `ret_out` may be NULL; it and .ret_details must live until the scope is closed, and are written before the
+ * join learns of the end, if it is HF_OK (.ret_details: if there are details).
+ *     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_QUORUM(2)));
+ *     for (int i = 0; i < 3; i++) {
+ *         HF_TRY(hf_fork_activity(scope, "quote", shops[i], &quotes[i], .start_to_close = hf_minutes(1)));
+ *     }
+ *     HF_TRY(hf_join(scope));
+ * Failures of the activity are the child's: hf_join, hf_scope_failure and hf_branch_failure return them as
+ * hf_activity_run does. If the scope is canceled already, the child ends canceled, and the activity is not started.
+ * Fails: as hf_fork, and with the statuses of hf_activity_run that mean that it was not started. */
+HF_API HF_MUST_USE hf_status hf_fork_activity_with(hf_scope *scope, const char *name, hf_payload in,
+                                                   hf_payload *ret_out, const hf_activity_options *options);
 /* Takes the oldest stored signal of this name, or waits for one. `ret_out` may be NULL.
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: the name is empty or too long,
  * HF_ERR_MISUSE outside a workflow. */
@@ -128,35 +146,53 @@ HF_END_DECLS
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options))
+#define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options), .file = __FILE__, .line = __LINE__)
 #define HF_ACTIVITY_RUN_(name, in, ret_out, ...) \
     hf_activity_run_with((name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
-#define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_fork_activity(...) HF_FORK_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_activity_options), .file = __FILE__, .line = __LINE__)
+#define HF_FORK_ACTIVITY_(scope, name, in, ret_out, ...) \
+    hf_fork_activity_with((scope), (name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
+#define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_SIGNAL_WAIT_(name, ret_out, ...) \
     hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
-#define hf_signal_wait_any(...) HF_SIGNAL_WAIT_ANY_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define hf_signal_wait_any(...) HF_SIGNAL_WAIT_ANY_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_SIGNAL_WAIT_ANY_(names, count, ret_idx, ret_out, ...) \
     hf_signal_wait_any_with((names), (count), (ret_idx), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
-    hf_activity_options options = hf_activity_options())
+    hf_activity_options options = hf_activity_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_activity_run_with(name, in, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
-hf_signal_wait(const char *name, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+hf_fork_activity(hf_scope *scope, const char *name, hf_payload in, hf_payload *ret_out,
+    hf_activity_options options = hf_activity_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    return hf_fork_activity_with(scope, name, in, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_signal_wait(const char *name, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_signal_wait_with(name, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_signal_wait_any(const char *const *names, size_t count, size_t *ret_idx, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options())
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_signal_wait_any_with(names, count, ret_idx, ret_out, &options);
 }
 #endif

@@ -150,7 +150,7 @@ struct hf_scope {
     const char *name;
     int64_t opened_ns;
     uint64_t id;       /* in dumps and traces */
-    hf_node roots;     /* in rt->roots when by_thread */
+    hf_node roots;     /* in rt->roots when by_thread; in rt->parked when it is a crew's and has no owner */
     hf_msg cancel_msg; /* cancel from elsewhere */
     atomic_bool cancel_posted;
     atomic_bool cancel_inherited; /* that cancel came from an outer scope */
@@ -234,6 +234,8 @@ struct hf_fiber {
     unsigned valgrind;     /* id of the registered stack */
     hf_crew *crew;         /* of a member; NULL for other fibers */
     hf_node members;       /* in crew->members */
+    const char *file; /* of a member: where the verb is called that makes its next command (hf_here); NULL = unknown */
+    int line;
 };
 
 /* A plain or pool thread as a waiter. When it ends, hf_self_drop_chain frees what its failure has. */
@@ -341,6 +343,7 @@ struct hf_runtime {
     hf_cx root_cx; /* canceled by hf_runtime_stop */
     hf_spin roots_lock;
     hf_list roots;           /* scopes owned by plain threads */
+    hf_list parked;          /* root scopes of crews that have no driver; under roots_lock, too */
     atomic_int closing;      /* number of scopes that are off the list but not yet closed completely */
     hf_word *fork_marker;    /* reads 0 in a forked child */
     hf_word stop_word;       /* threads end when 1 */

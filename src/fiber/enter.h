@@ -73,6 +73,13 @@ hf_status hf_options_take(void *own, size_t own_len, const void *given, const ch
         return hf_leave_status_;               \
     } while (0)
 
+/* Where the running verb was called: if it makes a command of a workflow, reports name it. */
+static inline void hf_set_place(hf_fiber *self, const char *file, int line)
+{
+    self->file = file;
+    self->line = line;
+}
+
 static inline bool hf_is_canceled(const hf_fiber *self)
 {
     return self->cx != NULL && atomic_load_explicit(&self->cx->canceled, memory_order_acquire);

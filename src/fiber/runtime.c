@@ -131,6 +131,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     rt->fibers_max = options->fibers_max > 0 ? options->fibers_max : 0;
     rt->watchdog = options->watchdog;
     hf_list_init(&rt->roots);
+    hf_list_init(&rt->parked);
     hf_list_init(&rt->pools);
     rt->root_cx.reason = "runtime";
 }

@@ -6,24 +6,42 @@
 #include <string.h>
 
 static const hf_command COMMANDS[] = {
-    {{"version", NULL}, "", "", 0, 0, "the version of this program", hf_cmd_version},
-    {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "look for damage in the file", hf_cmd_check},
-    {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "sizes and counters", hf_cmd_stats},
-    {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while the file is in use", hf_cmd_backup},
+    {{"version", NULL}, "", "", 0, 0, "the version of this program", hf_cmd_version, NULL},
+    {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "look for damage in the file", hf_cmd_check, NULL},
+    {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "sizes and counters", hf_cmd_stats, NULL},
+    {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while the file is in use", hf_cmd_backup, NULL},
     {{"db", "export"},
      "FILE [--run ID | --all] [-o DIR|-] [--namespace NS]",
      "raon",
      1,
      1,
      "histories as JSON, in Temporal's format",
-     hf_cmd_export},
+     hf_cmd_export,
+     NULL},
     {{"show", NULL},
      "FILE [RUN | --all] [--json | --full] [--namespace NS]",
      "jnaf",
      1,
      2,
      "the history of one run (RUN: workflow id or run id), or the newest runs",
-     hf_cmd_show},
+     hf_cmd_show,
+     NULL},
+    {{"serve", NULL},
+     "--store ADDRESS [--listen HOST:PORT] ...",
+     "",
+     0,
+     0,
+     "a server for Temporal's SDKs",
+     NULL,
+     hf_cmd_serve},
+    {{"server", "start-dev"},
+     "[--port N] [--db-filename FILE] ...",
+     "",
+     0,
+     0,
+     "the same, as tests start it",
+     NULL,
+     hf_cmd_start_dev},
 };
 
 static void put_usage(FILE *to, const hf_command *command)
@@ -171,6 +189,9 @@ int main(int argc, char **argv)
     hf_tool_args args;
     if (command == NULL) {
         return no_command(argc, argv);
+    }
+    if (command->run_raw != NULL) {
+        return command->run_raw(argc - used, argv + used);
     }
     if (!parse(command, argc, argv, used, &args)) {
         put_usage(stderr, command);

@@ -36,7 +36,8 @@ typedef struct hf_command {
     int words_min;
     int words_max;
     const char *brief;
-    int (*run)(const hf_tool_args *args); /* returns an exit code */
+    int (*run)(const hf_tool_args *args);  /* returns an exit code */
+    int (*run_raw)(int argc, char **argv); /* in its place: parses the words behind the command itself */
 } hf_command;
 
 int hf_cmd_version(const hf_tool_args *args);
@@ -45,7 +46,9 @@ int hf_cmd_stats(const hf_tool_args *args);
 int hf_cmd_backup(const hf_tool_args *args);
 int hf_cmd_export(const hf_tool_args *args);
 int hf_cmd_show(const hf_tool_args *args);
-int hf_list_runs(const hf_tool_args *args); /* list.c: show without a run */
+int hf_cmd_serve(int argc, char **argv);     /* serve.c */
+int hf_cmd_start_dev(int argc, char **argv); /* serve.c */
+int hf_list_runs(const hf_tool_args *args);  /* list.c: show without a run */
 
 /* ---- source.c: a database, at rest or in use ---------------------------------------------------------------------------- */
 

@@ -34,57 +34,27 @@ static void seed(hf_wf *wf, hf_str text)
     hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
 }
 
-static bool is_known(uint32_t rule)
-{
-    return rule > 0 && rule <= HF_WF_RULE_LAST;
-}
-
-/* The rules that a completion names. check_rules has seen that this version knows them all. */
+/* The rules that a completion names. history.c has seen that this version knows them all. */
 static uint32_t rules_of(const hf_pb_workflow_task_completed_metadata *sdk)
 {
     uint32_t rules = 0;
     for (size_t i = 0; sdk != NULL && i < sdk->lang_used_flags.count; i++) {
-        uint32_t rule = sdk->lang_used_flags.items[i];
-        rules |= is_known(rule) ? UINT32_C(1) << rule : 0;
+        hf_assert(sdk->lang_used_flags.items[i] <= HF_WF_RULE_LAST);
+        rules |= UINT32_C(1) << sdk->lang_used_flags.items[i];
     }
     return rules;
 }
 
-/* Refuses a history whose steps ran by rules that this version does not know: it would play them by others, and what
- * its code is told could differ without a command that differs. */
-static hf_status check_rules(hf_op *op, const hf_events *events)
+/* Sets the rules for the step at hand: see wf.h. */
+static void choose_rules(hf_wf *wf, const hf_wf_reader *reader)
 {
-    for (size_t i = 0; i < events->count; i++) {
-        const hf_pb_history_event *event = events->items[i];
-        const hf_pb_workflow_task_completed_metadata *sdk =
-            event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES
-                ? event->workflow_task_completed_event_attributes->sdk_metadata
-                : NULL;
-        for (size_t k = 0; sdk != NULL && k < sdk->lang_used_flags.count; k++) {
-            if (!is_known(sdk->lang_used_flags.items[k])) {
-                return hf_fail(op, HF_ERR_UNSUPPORTED,
-                               "written by a newer Holdfast: event %" PRId64 ", of %.*s %.*s, names rule %" PRIu32
-                               ", and this version (" HF_VERSION_TEXT
-                               ") knows 1 to %d; run the workflow with a worker of that version or a later one",
-                               event->event_id, HF_STR_ARGS(sdk->sdk_name), HF_STR_ARGS(sdk->sdk_version),
-                               sdk->lang_used_flags.items[k], HF_WF_RULE_LAST);
-            }
-        }
-    }
-    return HF_OK;
-}
-
-/* Sets the rules for the step that ends with the WorkflowTaskStarted at `i`: see wf.h. */
-static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
-{
-    hf_assert(i < events->count);
     if (wf->rules == HF_WF_RULES_ALL) {
         return;
     }
-    if (events->items[i]->event_id == started_event_id) {
+    if (reader->ahead.count == 0) {
         wf->rules = HF_WF_RULES_ALL;
     } else {
-        const hf_pb_history_event *completed = events->items[i + 1];
+        const hf_pb_history_event *completed = reader->ahead.items[0];
         wf->rules |= completed->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES
                          ? rules_of(completed->workflow_task_completed_event_attributes->sdk_metadata)
                          : 0;
@@ -420,51 +390,38 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     return wf->is_nomem ? hf_fail(op, HF_ERR_NOMEM, "no memory for a command") : HF_OK;
 }
 
-/* Whether the WorkflowTaskStarted at `i` ends a piece. */
-static bool is_cut(const hf_events *events, size_t i, int64_t started_event_id)
+/* What the commands of the step at hand became: the events right behind its WorkflowTaskCompleted. */
+static void set_own(hf_wf *wf, const hf_wf_reader *reader)
 {
-    const hf_pb_history_event *event = events->items[i];
-    if (event->event_type != HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
-        return false;
+    const hf_wf_events *ahead = &reader->ahead;
+    size_t count = 0;
+    while (1 + count < ahead->count && hf_event_is_of_command(ahead->items[1 + count]->event_type)) {
+        count++;
     }
-    return event->event_id == started_event_id ||
-           (i + 1 < events->count && events->items[i + 1]->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED);
+    wf->is_current = ahead->count == 0;
+    wf->own = count > 0 ? ahead->items + 1 : NULL;
+    wf->own_count = count;
 }
 
-/* What the commands of the step that ends at `i` became: the events right behind its WorkflowTaskCompleted. */
-static void set_own(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
+hf_status hf_wf_apply(hf_op *op, hf_wf *wf, hf_wf_reader *reader, int64_t started_event_id)
 {
-    size_t from = i + 2;
-    size_t to = from;
-    wf->is_current = events->items[i]->event_id == started_event_id;
-    while (!wf->is_current && to < events->count && hf_event_is_of_command(events->items[to]->event_type)) {
-        to++;
-    }
-    hf_assert(wf->is_current || from <= events->count); /* is_cut has seen the WorkflowTaskCompleted */
-    wf->own = wf->is_current ? NULL : events->items + from;
-    wf->own_count = wf->is_current ? 0 : to - from;
-}
-
-hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id)
-{
-    size_t from = 0;
     bool is_query = started_event_id == 0;
+    bool is_any = false;
     if (!is_query && wf->event_id_next > started_event_id) {
         return hf_fail(op, HF_ERR_EVICTED, "the task belongs to a step that was played before");
     }
-    HF_TRY(check_rules(op, events));
-    HF_TRY(hf_wf_note_patches(op, wf, events));
-    for (size_t i = 0; i < events->count && (is_query || events->items[i]->event_id <= started_event_id); i++) {
-        if (!is_cut(events, i, started_event_id)) {
-            continue;
-        }
-        choose_rules(wf, events, i, started_event_id);
-        set_own(wf, events, i, started_event_id);
-        HF_TRY(activate(op, wf, (piece){events->items + from, i + 1 - from}));
-        from = i + 1;
-        wf->event_id_next = events->items[i]->event_id + 1;
-        if (events->items[i]->event_id != started_event_id) {
+    HF_TRY(hf_wf_read_step(op, reader, &is_any));
+    while (is_any) {
+        const hf_wf_events *now = &reader->now;
+        int64_t started = now->items[now->count - 1]->event_id;
+        choose_rules(wf, reader);
+        set_own(wf, reader);
+        HF_TRY(activate(op, wf, (piece){now->items, now->count}));
+        wf->event_id_next = started + 1;
+        is_any = started != started_event_id;
+        if (is_any) {
             HF_IGNORE(hf_yield()); /* a long history shares its thread with others */
+            HF_TRY(hf_wf_read_step(op, reader, &is_any));
         }
     }
     if (!is_query && wf->event_id_next <= started_event_id) {

@@ -276,7 +276,8 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
 {
     hf_branch *job = NULL;
     hf_status status =
-        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_branch = &job);
+        hf_fork(scope, call_function, act, .name = act->facts.name,
+                .on = act->job != NULL ? act->worker->local_pool : act->worker->pool, .ret_branch = &job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;

@@ -1,6 +1,9 @@
 /* Runs in memory, by run id. When the cache is over its bounds, runs that have nothing to do are taken out of the
- * table and told to end; their drivers evict the fibers. The next task of such a run makes it again from its
- * history. */
+ * table and told to end; drivers evict their fibers. The next task of such a run makes it again from its history.
+ *
+ * A run whose step does not end is given up: it leaves the table, too, and is kept in `stuck` until its fiber comes back.
+ *
+ * worker-D2  At most two runs with the same id are in `stuck`. While there are two, tasks of that run are refused. */
 #include "worker/wf.h"
 
 #include "base/fields.h"
@@ -9,6 +12,8 @@
 
 #include <stdio.h>
 
+enum { STUCK_MAX = 2 }; /* worker-D2 */
+
 hf_wtask *hf_wtask_new(hf_worker *worker)
 {
     hf_wtask *task = worker->memory.allocate(worker->memory.state, sizeof *task, _Alignof(hf_wtask));
@@ -16,6 +21,9 @@ hf_wtask *hf_wtask_new(hf_worker *worker)
         task->node = (hf_node){NULL, NULL};
         task->task = NULL;
         task->arena = hf_arenas_take(&worker->arenas);
+        hf_arena_init(&task->steps[0], worker->memory); /* without memory until events are read */
+        hf_arena_init(&task->steps[1], worker->memory);
+        hf_list_init(&task->pages);
     }
     return task;
 }
@@ -23,6 +31,9 @@ hf_wtask *hf_wtask_new(hf_worker *worker)
 void hf_wtask_free(hf_worker *worker, hf_wtask *task)
 {
     if (task != NULL) {
+        hf_wf_pages_free(worker, &task->pages, INT64_MAX);
+        hf_arenas_give(&worker->arenas, &task->steps[1]);
+        hf_arenas_give(&worker->arenas, &task->steps[0]);
         hf_arenas_give(&worker->arenas, &task->arena);
         worker->memory.release(worker->memory.state, task, sizeof *task);
     }
@@ -34,6 +45,7 @@ void hf_wf_cache_init(hf_wf_cache *cache)
         hf_list_init(&cache->buckets[i]);
     }
     hf_list_init(&cache->lru);
+    hf_list_init(&cache->stuck);
 }
 
 static hf_list *bucket_of(hf_wf_cache *cache, hf_str run_id)
@@ -65,23 +77,8 @@ static void take_out(hf_wf_cache *cache, hf_wf *wf)
     cache->bytes -= wf->bytes;
 }
 
-/* Wakes drivers that were claimed under the lock; chained through their waits' `value`. */
-static void wake_all(hf_worker *worker, hf_wait *first)
-{
-    if (first == NULL) {
-        return;
-    }
-    hf_fiber *self = hf_enter(worker->rt);
-    while (first != NULL) {
-        hf_wait *next = first->value;
-        hf_wake(first, HF_OK);
-        first = next;
-    }
-    hf_leave(self);
-}
-
-/* Locked. Ends the run if it has nothing to do; its driver goes in front of `*chain`. */
-static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
+/* Locked. Ends the run if it has nothing to do: a driver evicts its fibers. */
+static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wf_summons *summons)
 {
     if (wf->posted > 0 || (wf->has_jobs && !cache->is_closed)) {
         return; /* what its jobs did would be done again */
@@ -90,36 +87,66 @@ static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
     take_out(cache, wf);
     cache->released++;
     wf->is_told = true;
-    hf_wait *driver = hf_wf_claim_driver(wf);
-    if (driver != NULL) {
-        driver->value = *chain;
-        *chain = driver;
+    if (!wf->is_driven) { /* else its driver sees it when it looks for the next task */
+        hf_wf_want_driver(wf, summons);
     }
 }
 
-/* Gives the task to the run if the run is in the cache. A run that does not yield would block one more thread: its
- * tasks are dropped. They time out, and another worker may try. */
+/* Locked. Runs with this id that were given up and have not ended. */
+static int stuck_of(const hf_wf_cache *cache, hf_str run_id)
+{
+    int count = 0;
+    HF_LIST_EACH(node, &cache->stuck)
+    {
+        count += hf_str_equal(HF_CONTAINER(node, hf_wf, bucket)->run_id, run_id);
+    }
+    hf_assert(count <= STUCK_MAX); /* worker-D2 */
+    return count;
+}
+
+/* Each fiber that does not yield keeps a thread, or has cost one. So a run is tried again once, and then not until one of
+ * the two has come back. A workflow task times out, and another worker may try. */
+static void refuse(hf_worker *worker, hf_wtask *task)
+{
+    const hf_pb_poll_workflow_task_queue_response *t = task->task;
+    hf_log(worker->rt, HF_LOG_WARN, "workflow_task_dropped", "run=%.*s message=it_has_not_come_back",
+           HF_STR_ARGS(t->workflow_execution->run_id));
+    if (t->query != NULL) {
+        hf_op why;
+        hf_op_init(&why);
+        (void)hf_fail(&why, HF_ERR_TIMEOUT, "%s", hf_wf_stuck_text);
+        hf_wf_answer_failed(worker,
+                            &(hf_stuck_step){.id = t->workflow_execution->workflow_id,
+                                             .run_id = t->workflow_execution->run_id,
+                                             .token = t->task_token,
+                                             .is_query = true},
+                            &why);
+    }
+    hf_wtask_free(worker, task);
+    (void)hf_sem_release(worker->workflow_slots, 1);
+}
+
+/* Gives the task to the run if the run is in the cache, or refuses it. */
 static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
 {
     hf_wf_cache *cache = &worker->cache;
-    hf_wait *driver = NULL;
+    hf_wf_summons summons = {.idle = NULL};
     hf_spin_lock(&cache->lock);
     hf_wf *wf = find(cache, run_id);
-    bool is_dropped = wf != NULL && wf->is_given_up;
-    if (wf != NULL && !is_dropped) {
+    bool is_refused = wf == NULL && stuck_of(cache, run_id) == STUCK_MAX;
+    if (wf != NULL) {
         wf->posted++;
         hf_list_push_back(&wf->tasks, &task->node);
-        driver = hf_wf_claim_driver(wf);
+        if (!wf->is_driven) {
+            hf_wf_want_driver(wf, &summons);
+        }
     }
     hf_spin_unlock(&cache->lock);
-    wake_all(worker, driver);
-    if (is_dropped) {
-        hf_log(worker->rt, HF_LOG_WARN, "workflow_task_dropped", "run=%.*s message=it_has_not_come_back",
-               HF_STR_ARGS(run_id));
-        hf_wtask_free(worker, task);
-        (void)hf_sem_release(worker->workflow_slots, 1);
+    hf_wf_summon(worker, &summons);
+    if (is_refused) {
+        refuse(worker, task);
     }
-    return wf != NULL;
+    return wf != NULL || is_refused;
 }
 
 hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task)
@@ -130,7 +157,7 @@ hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task)
         HF_TRY(hf_wf_new(worker, task, &wf));
         hf_spin_lock(&cache->lock);
         /* A query may come beside a workflow task or another query: all of them are for one run in memory. */
-        bool is_first = find(cache, wf->run_id) == NULL;
+        bool is_first = find(cache, wf->run_id) == NULL && stuck_of(cache, wf->run_id) < STUCK_MAX;
         if (is_first) {
             hf_list_push_back(bucket_of(cache, wf->run_id), &wf->bucket);
             hf_list_push_back(&cache->lru, &wf->lru);
@@ -149,7 +176,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
 {
     hf_wf_cache *cache = &wf->worker->cache;
     const hf_worker_options *options = &wf->worker->options;
-    hf_wait *ended = NULL;
+    hf_wf_summons ended = {.idle = NULL};
     int64_t now = hf_now(NULL).ns;
     hf_spin_lock(&cache->lock);
     hf_assert(wf->posted > 0);
@@ -175,7 +202,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
         cache->look_ns = hf_instant_after((hf_instant){now}, options->idle_timeout).ns;
     }
     hf_spin_unlock(&cache->lock);
-    wake_all(wf->worker, ended);
+    hf_wf_summon(wf->worker, &ended);
     if (has_no_date) {
         hf_worker_ring(wf->worker);
     }
@@ -187,7 +214,7 @@ enum { RELEASED_AT_ONCE = 256 }; /* while the lock is held */
 
 /* Locked. Ends runs that have waited since `before_ns` or longer, at most RELEASED_AT_ONCE. Returns since when the next
  * one waits; INT64_MAX = nobody does. */
-static int64_t end_idle(hf_wf_cache *cache, int64_t before_ns, hf_wait **chain)
+static int64_t end_idle(hf_wf_cache *cache, int64_t before_ns, hf_wf_summons *summons)
 {
     int count = 0;
     HF_LIST_EACH(node, &cache->lru)
@@ -199,7 +226,7 @@ static int64_t end_idle(hf_wf_cache *cache, int64_t before_ns, hf_wait **chain)
         if (wf->used_ns > before_ns || count == RELEASED_AT_ONCE) {
             return wf->used_ns;
         }
-        end_if_idle(cache, wf, chain);
+        end_if_idle(cache, wf, summons);
         count++;
     }
     return INT64_MAX;
@@ -225,7 +252,7 @@ int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns)
     int64_t look = 0;
     bool is_due = true;
     while (is_due) {
-        hf_wait *ended = NULL;
+        hf_wf_summons ended = {.idle = NULL};
         hf_spin_lock(&cache->lock);
         is_due = cache->look_ns != 0 && cache->look_ns <= now_ns;
         if (is_due) {
@@ -234,7 +261,7 @@ int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns)
         }
         look = cache->look_ns;
         hf_spin_unlock(&cache->lock);
-        wake_all(worker, ended);
+        hf_wf_summon(worker, &ended);
     }
     return look == 0 ? INT64_MAX : look;
 }
@@ -250,18 +277,32 @@ void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task)
     hf_spin_unlock(&cache->lock);
 }
 
+/* Locked. */
+static void give_up(hf_wf_cache *cache, hf_wf *wf)
+{
+    hf_assert(!wf->is_given_up && wf->is_driven); /* worker-D1 */
+    if (hf_node_is_linked(&wf->lru)) {
+        take_out(cache, wf);
+    }
+    wf->is_given_up = true;
+    wf->is_told = true; /* worker-K2 */
+    hf_list_push_back(&cache->stuck, &wf->bucket);
+}
+
 bool hf_wf_cache_leave_step(hf_wf *wf, bool is_lost)
 {
     hf_wf_cache *cache = &wf->worker->cache;
     hf_spin_lock(&cache->lock);
     bool is_ours = !wf->is_given_up;
-    wf->is_given_up |= is_lost;
+    if (is_lost && is_ours) {
+        give_up(cache, wf);
+    }
     wf->at_work = NULL;
     hf_spin_unlock(&cache->lock);
     return is_ours;
 }
 
-bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step)
+bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step, hf_list *left)
 {
     hf_wf_cache *cache = &worker->cache;
     bool is_found = false;
@@ -270,7 +311,7 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
     {
         hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
         int64_t since = atomic_load(&wf->turn_ns);
-        if (wf->at_work == NULL || wf->is_given_up || since == 0 || since > before_ns) {
+        if (wf->at_work == NULL || since == 0 || since > before_ns) {
             continue;
         }
         *ret_step = (hf_stuck_step){
@@ -281,21 +322,28 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
             .is_query = wf->at_work->task->query != NULL,
             .since_ns = since,
         };
-        is_found = wf->is_given_up = arena->status == HF_OK;
+        is_found = arena->status == HF_OK;
+        if (is_found) {
+            give_up(cache, wf);
+            while (!hf_list_is_empty(&wf->tasks)) {
+                hf_list_push_back(left, hf_list_pop_front(&wf->tasks));
+                wf->posted--;
+            }
+        }
         break;
     }
     hf_spin_unlock(&cache->lock);
     return is_found;
 }
 
-/* While the driver waits for the next task, the run does not change, and waking the driver needs the lock. */
+/* While a run has no driver, it does not change, and giving it one needs the lock. */
 void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight)
 {
     hf_worker *worker = HF_CONTAINER(witness, hf_worker, witness);
     hf_wf_cache *cache = &worker->cache;
     hf_spin_lock(&cache->lock);
     const hf_wf *wf = hf_str_equal(namespace_, worker->namespace_) ? find(cache, run_id) : NULL;
-    if (wf != NULL && wf->waiter != NULL && !wf->is_given_up) {
+    if (wf != NULL && !wf->is_driven) { /* worker-D1 */
         insight->is_known = true;
         HF_LIST_EACH(node, &wf->signal_waits)
         {
@@ -328,7 +376,14 @@ void hf_wf_cache_report(hf_worker *worker, const char *event)
     HF_LIST_EACH(node, &cache->lru)
     {
         const hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
-        if ((wf->at_work != NULL || wf->is_given_up) && count < REPORT_MAX) {
+        if (wf->at_work != NULL && count < REPORT_MAX) {
+            hf_fields_format(names[count++], REPORT_LEN, "workflow=%.40s run=%.40s", wf->id.data, wf->run_id.data);
+        }
+    }
+    HF_LIST_EACH(node, &cache->stuck)
+    {
+        const hf_wf *wf = HF_CONTAINER(node, hf_wf, bucket);
+        if (count < REPORT_MAX) {
             hf_fields_format(names[count++], REPORT_LEN, "workflow=%.40s run=%.40s", wf->id.data, wf->run_id.data);
         }
     }
@@ -344,6 +399,8 @@ void hf_wf_cache_remove(hf_wf *wf)
     hf_spin_lock(&cache->lock);
     if (hf_node_is_linked(&wf->lru)) {
         take_out(cache, wf);
+    } else if (wf->is_given_up) {
+        hf_list_remove(&wf->bucket);
     }
     hf_spin_unlock(&cache->lock);
 }
@@ -351,7 +408,7 @@ void hf_wf_cache_remove(hf_wf *wf)
 void hf_wf_cache_close(hf_worker *worker)
 {
     hf_wf_cache *cache = &worker->cache;
-    hf_wait *ended = NULL;
+    hf_wf_summons ended = {.idle = NULL};
     hf_spin_lock(&cache->lock);
     cache->is_closed = true;
     HF_LIST_EACH(node, &cache->lru)
@@ -359,5 +416,5 @@ void hf_wf_cache_close(hf_worker *worker)
         end_if_idle(cache, HF_CONTAINER(node, hf_wf, lru), &ended);
     }
     hf_spin_unlock(&cache->lock);
-    wake_all(worker, ended);
+    hf_wf_summon(worker, &ended);
 }

@@ -48,14 +48,14 @@ static void label(void *arg, hf_label *ret_label)
     hf_label_add(ret_label, "run", act->facts.run_id);
 }
 
-hf_status hf_activity_watch_pool(hf_worker *worker)
+hf_status hf_activity_watch_pool(hf_worker *worker, hf_dispatcher *pool)
 {
     static const hf_watchdog_ops OPS = {label, on_zombie};
     hf_op op;
     hf_op_init(&op);
     hf_fiber *self = hf_enter(worker->rt);
-    hf_assert(worker->pool != NULL);
-    hf_status status = hf_watchdog_pool(&op, worker->pool, &OPS);
+    hf_assert(pool != NULL);
+    hf_status status = hf_watchdog_pool(&op, pool, &OPS);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
 

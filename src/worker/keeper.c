@@ -99,13 +99,16 @@ static void answer_stuck(hf_worker *worker)
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
     hf_stuck_step step;
+    hf_list left;
+    hf_list_init(&left);
     int64_t now = hf_now(worker->rt).ns;
-    while (limit != HF_WATCHDOG_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step)) {
+    while (limit != HF_WATCHDOG_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step, &left)) {
         hf_op why;
         hf_op_init(&why);
         (void)hf_fail(&why, HF_ERR_TIMEOUT, "%s (for %lld ms so far)", hf_wf_stuck_text,
                       (long long)((now - step.since_ns) / 1000000));
         hf_wf_answer_failed(worker, &step, &why);
+        hf_wf_give_back(worker, &left);
         hf_arena_reset(&arena);
         worker->listens = true;
     }

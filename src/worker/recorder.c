@@ -47,6 +47,7 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
     command->attributes_case = attributes_case;
     command->start_timer_command_attributes = attributes; /* a union of pointers */
     record->type = type;
+    record->file = hf_crew_self_place(&record->line);
     record->pb = command;
     hf_list_push_back(&recorder->records, &record->node);
     *ret_attributes = attributes;
@@ -91,6 +92,20 @@ hf_pb_message_list hf_recorder_messages(const hf_recorder *recorder, hf_arena *a
     return list;
 }
 
+/* The memory that the records need between steps, with the header of a chunk. */
+static size_t kept_len(const hf_recorder *recorder)
+{
+    size_t len = 2 * sizeof(void *);
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+        if (!record->is_withdrawn) { /* records follow texts: each may be aligned */
+            len += sizeof *record + record->id.len + record->name.len + 2 + _Alignof(hf_command_record) - 1;
+        }
+    }
+    return len;
+}
+
 static hf_command_record *keep(hf_arena *arena, const hf_command_record *from)
 {
     hf_command_record *kept = HF_ARENA_NEW(arena, hf_command_record);
@@ -119,6 +134,7 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     hf_arena small;
     hf_list_init(&kept);
     hf_arena_init(&small, recorder->from->memory);
+    small.chunk_len_next = kept_len(recorder); /* a run may wait for months with this: no byte more than it needs */
     HF_LIST_EACH(node, &recorder->records)
     {
         hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
@@ -232,8 +248,10 @@ static claim claim_of(const hf_pb_history_event *event)
 
 static bool agrees(const hf_command_record *record, const claim *c)
 {
-    return record->type == c->type && hf_str_equal(record->id, c->id) && hf_str_equal(record->name, c->name) &&
-           record->span.ns == c->span.ns && record->scheduled_event_id == c->scheduled_event_id;
+    bool is_cancel = record->type == HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK;
+    return record->type == c->type && (is_cancel || hf_str_equal(record->id, c->id)) &&
+           hf_str_equal(record->name, c->name) && record->span.ns == c->span.ns &&
+           record->scheduled_event_id == c->scheduled_event_id;
 }
 
 /* "ScheduleActivityTask id=3 type=charge". */
@@ -265,6 +283,12 @@ static void describe_record(char *text, size_t capacity, const hf_command_record
     const char *what = hf_pb_enum_brief(&hf_pb_command_type_enum, record->type);
     describe(text, capacity, what != NULL ? what : "?", record->id, record->name, record->span,
              record->scheduled_event_id);
+    size_t used = strlen(text);
+    if (record->file != NULL) {
+        const char *slash = strrchr(record->file, '/');
+        (void)snprintf(text + used, capacity - used, " at %s:%d", slash != NULL ? slash + 1 : record->file,
+                       record->line);
+    }
 }
 
 enum { SIDE_LEN = 160 };

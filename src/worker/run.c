@@ -1,4 +1,4 @@
-/* A run's driver: takes tasks out of the mailbox, plays them on the crew, answers.
+/* What a driver (drivers.c) does with a run: takes tasks out of the mailbox, plays them on the crew, answers.
  *
  *     task --> load events --> apply (turns of the crew) --> RespondWorkflowTaskCompleted --> the next task, or wait
  *                  |                  |                              |
@@ -12,12 +12,14 @@
  *
  * A step that does not end, because a fiber of the workflow loops or blocks, is given up by the keeper (keeper.c),
  * which answers it as failed; a later result of the step is dropped. Where the watchdog may take a thread away, the
- * driver gets its turn back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. */
+ * driver gets its turn back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. Meanwhile the
+ * next task makes the run again, on a new fiber (cache.c, worker-D2). */
 #include "worker/local.h"
 
 #include <inttypes.h>
 
-enum { RUN_BYTES = 12 * 1024 }; /* memory of a run beside its fibers: the driver's stack and the struct */
+enum { KEPT_LEN_MIN = 256 }; /* first piece of hf_wf.kept: the facts of a run, for most */
+enum { RUN_BYTES = 1024 };   /* memory of a run beside its fibers and this struct: the crew's own, its first scopes */
 
 /* ---- Making and freeing ------------------------------------------------------------------------------------------ */
 
@@ -28,15 +30,20 @@ static void give_back(hf_worker *worker, hf_wtask *task)
     hf_wtask_free(worker, task);
 }
 
+void hf_wf_give_back(hf_worker *worker, hf_list *tasks)
+{
+    while (!hf_list_is_empty(tasks)) {
+        give_back(worker, HF_CONTAINER(hf_list_pop_front(tasks), hf_wtask, node));
+        (void)hf_sem_release(worker->workflow_slots, 1);
+    }
+}
+
 static void free_wf(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
-    hf_assert(!hf_node_is_linked(&wf->lru)); /* worker-K2 */
-    hf_assert(wf->waiter == NULL);           /* worker-K1 */
-    while (!hf_list_is_empty(&wf->tasks)) {
-        give_back(worker, HF_CONTAINER(hf_list_pop_front(&wf->tasks), hf_wtask, node));
-        (void)hf_sem_release(worker->workflow_slots, 1);
-    }
+    hf_assert(!hf_node_is_linked(&wf->lru) && !hf_node_is_linked(&wf->bucket)); /* worker-K2 */
+    hf_assert(!hf_node_is_linked(&wf->ready));                                  /* worker-D1 */
+    hf_wf_give_back(worker, &wf->tasks);
     while (!hf_list_is_empty(&wf->signals)) {
         hf_wf_signal *signal = HF_CONTAINER(hf_list_pop_front(&wf->signals), hf_wf_signal, node);
         worker->memory.release(worker->memory.state, signal, sizeof *signal + signal->name_len);
@@ -101,8 +108,10 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->untils);
     hf_list_init(&wf->patches);
     hf_list_init(&wf->marks);
+    hf_list_init(&wf->names);
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
+    wf->kept.chunk_len_next = KEPT_LEN_MIN;
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
         hf_list_init(&wf->activities[i]);
         hf_list_init(&wf->asks[i]);
@@ -110,6 +119,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     }
     wf->event_id_next = 1;
     wf->posted = 1;
+    wf->is_driven = true; /* by the one that hf_wf_start makes */
     hf_list_push_back(&wf->tasks, &task->node);
     *ret_wf = wf;
     return HF_OK;
@@ -125,37 +135,44 @@ hf_wtask *hf_wf_unmake(hf_wf *wf)
 
 /* ---- The mailbox ------------------------------------------------------------------------------------------------- */
 
-static const hf_wait_kind NEXT = {"next task", NULL};
-
-hf_wait *hf_wf_claim_driver(hf_wf *wf)
-{
-    hf_wait *driver = wf->waiter;
-    wf->waiter = NULL;
-    if (driver != NULL) {
-        driver->value = NULL;
-    }
-    return driver;
-}
-
-/* NULL: the run must end. */
-static hf_wtask *next_task(hf_wf *wf)
+static hf_wtask *pop_task(hf_wf *wf, bool *ret_told)
 {
     hf_wf_cache *cache = &wf->worker->cache;
-    hf_fiber *self = hf_enter(NULL);
-    hf_node *node = NULL;
-    hf_wait wait;
-    hf_wait_init(&wait, self, &NEXT, wf, wf->id.data);
     hf_spin_lock(&cache->lock);
-    if (hf_list_is_empty(&wf->tasks) && !wf->is_told) {
-        wf->waiter = &wait;
-        hf_spin_unlock(&cache->lock);
-        (void)hf_park(self, &wait, HF_INSTANT_NEVER);
-        hf_spin_lock(&cache->lock);
-    }
-    node = hf_list_pop_front(&wf->tasks);
+    hf_node *node = hf_list_pop_front(&wf->tasks);
+    *ret_told = wf->is_told;
     hf_spin_unlock(&cache->lock);
-    hf_leave(self);
     return node != NULL ? HF_CONTAINER(node, hf_wtask, node) : NULL;
+}
+
+/* The run has no driver any more, if it has nothing to do. From then on it may be gone. */
+static bool leave(hf_wf *wf)
+{
+    hf_wf_cache *cache = &wf->worker->cache;
+    hf_spin_lock(&cache->lock);
+    hf_assert(wf->is_driven); /* worker-D1 */
+    bool has_work = !hf_list_is_empty(&wf->tasks) || wf->is_told;
+    wf->is_driven = has_work;
+    hf_spin_unlock(&cache->lock);
+    return !has_work;
+}
+
+/* NULL: the run must end, or (`*ret_left`) it was left and is no longer the caller's. */
+static hf_wtask *next_task(hf_wf *wf, bool *ret_left)
+{
+    bool is_told = false;
+    hf_wtask *task = pop_task(wf, &is_told);
+    while (task == NULL && !is_told) {
+        hf_crew *crew = wf->crew;
+        hf_crew_let_go(crew);
+        if (leave(wf)) {
+            *ret_left = true;
+            return NULL;
+        }
+        hf_crew_take_over(crew);
+        task = pop_task(wf, &is_told);
+    }
+    return task;
 }
 
 /* ---- Answering --------------------------------------------------------------------------------------------------- */
@@ -199,7 +216,7 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     }
     hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
            HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id), step->attempt, why->message);
-    if (step->attempt > 1) {
+    if (step->attempt > 1 && why->status != HF_ERR_TIMEOUT) { /* a step that does not end is tried again at most once */
         return;
     }
     hf_arena arena;
@@ -263,9 +280,8 @@ static void tell_canceled(const hf_wf *wf)
     {
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (record->type == HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK && !record->is_withdrawn) {
-            hf_assert(record->canceled_id.len > 0);
-            (void)hf_service_cancel_activity(wf->worker->given, wf->worker->namespace_, wf->run_id,
-                                             record->canceled_id);
+            hf_assert(record->id.len > 0);
+            (void)hf_service_cancel_activity(wf->worker->given, wf->worker->namespace_, wf->run_id, record->id);
         }
     }
 }
@@ -363,12 +379,12 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
             return hf_fail(op, HF_ERR_NOT_FOUND, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
         }
     }
-    hf_events events = {NULL, 0};
-    HF_TRY(hf_wf_load(op, wf, task, &events));
+    hf_wf_reader reader;
+    HF_TRY(hf_wf_open_history(op, wf, task, &reader));
     wf->messages = &task->task->messages;
     wf->is_asked = task->task->queries.count > 0 || task->task->messages.count > 0;
     wf->is_ahead = task->is_ahead;
-    return hf_wf_apply(op, wf, &events, task->task->started_event_id);
+    return hf_wf_apply(op, wf, &reader, task->task->started_event_id);
 }
 
 /* The task of a step is over. If fibers of the run may still use it, it stays as long as they do. */
@@ -454,31 +470,17 @@ static hf_status open_crew(hf_wf *wf)
 static size_t bytes_of(const hf_wf *wf)
 {
     hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
-    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes + wf->kept.used;
+    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes +
+           wf->kept.used + wf->jobs_bytes;
 }
 
-static hf_status drive(void *arg)
+/* The driver closes the crew and frees the run. */
+static void end_run(hf_wf *wf)
 {
-    hf_wf *wf = arg;
     hf_worker *worker = wf->worker;
-    hf_status status = open_crew(wf);
-    hf_wtask *task = NULL;
-    while (status == HF_OK && (task = next_task(wf)) != NULL) {
-        while (status == HF_OK && task != NULL) {
-            hf_wtask *next = NULL;
-            status = step(wf, task, &next);
-            task = next;
-        }
-        (void)hf_sem_release(worker->workflow_slots, 1);
-        if (!wf->is_lost) {
-            hf_wf_cache_touch(wf, bytes_of(wf));
-        }
-    }
-    if (task != NULL) { /* a task that came with the answer to a step for which there was no memory */
-        give_back(worker, task);
-    }
     hf_wf_locals_stop(wf);
-    if (wf->is_lost) { /* the run stays in the table until its fiber returns: its next task would block a thread, too */
+    if (wf->is_lost) { /* its fiber may come back late: the tasks that wait are for the run that takes its place */
+        hf_wf_give_back(worker, &wf->tasks);
         hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
     } else {
@@ -492,14 +494,44 @@ static hf_status drive(void *arg)
     }
     free_wf(wf);
     hf_worker_count(worker, &worker->runs_count, -1);
-    return HF_OK;
+}
+
+void hf_wf_attend(hf_wf *wf)
+{
+    hf_worker *worker = wf->worker;
+    hf_status status = HF_OK;
+    hf_wtask *task = NULL;
+    bool is_left = false;
+    if (wf->crew == NULL) {
+        status = open_crew(wf);
+    } else {
+        hf_crew_take_over(wf->crew);
+    }
+    while (status == HF_OK && (task = next_task(wf, &is_left)) != NULL) {
+        while (status == HF_OK && task != NULL) {
+            hf_wtask *next = NULL;
+            status = step(wf, task, &next);
+            task = next;
+        }
+        (void)hf_sem_release(worker->workflow_slots, 1);
+        if (!wf->is_lost) {
+            hf_wf_cache_touch(wf, bytes_of(wf));
+        }
+    }
+    if (is_left) {
+        return; /* it may be gone */
+    }
+    if (task != NULL) { /* a task that came with the answer to a step for which there was no memory */
+        give_back(worker, task);
+    }
+    end_run(wf);
 }
 
 hf_status hf_wf_start(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
     hf_worker_count(worker, &worker->runs_count, 1);
-    hf_status status = hf_fork(worker->runs, drive, wf, .name = "workflow");
+    hf_status status = hf_fork(worker->runs, hf_wf_drive_new, wf, .name = "workflow");
     if (status != HF_OK) {
         hf_wf_cache_remove(wf);
         free_wf(wf);

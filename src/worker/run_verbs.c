@@ -164,25 +164,22 @@ static bool is_marked(const hf_wf *wf, hf_str key)
     return false;
 }
 
-hf_status hf_wf_note_patches(hf_op *op, hf_wf *wf, const hf_events *events)
+hf_status hf_wf_note_patch(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 {
-    for (size_t i = 0; i < events->count; i++) {
-        const hf_pb_history_event *event = events->items[i];
-        if (event->attributes_case != HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
-            continue;
-        }
-        hf_str key = hf_wf_patch_key(event->marker_recorded_event_attributes);
-        if (key.len == 0 || is_marked(wf, key)) {
-            continue;
-        }
-        hf_wf_mark *mark = hf_arena_zero(&wf->kept, sizeof *mark + key.len, _Alignof(hf_wf_mark));
-        if (mark == NULL) {
-            return hf_fail(op, HF_ERR_NOMEM, "no memory for the patches of a history");
-        }
-        mark->len = key.len;
-        memcpy(mark->key, key.data, key.len);
-        hf_list_push_back(&wf->marks, &mark->node);
+    hf_assert(event->event_type == HF_EVENT_TYPE_MARKER_RECORDED);
+    hf_str key = event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES
+                     ? hf_wf_patch_key(event->marker_recorded_event_attributes)
+                     : (hf_str){NULL, 0};
+    if (key.len == 0 || is_marked(wf, key)) {
+        return HF_OK;
     }
+    hf_wf_mark *mark = hf_arena_zero(&wf->kept, sizeof *mark + key.len, _Alignof(hf_wf_mark));
+    if (mark == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the patches of a history");
+    }
+    mark->len = key.len;
+    memcpy(mark->key, key.data, key.len);
+    hf_list_push_back(&wf->marks, &mark->node);
     return HF_OK;
 }
 
@@ -269,14 +266,14 @@ static hf_status enter_patched(const char *id, bool *ret_patched)
     HF_LEAVE(self, decide(self, hf_wf_self(), "hf_patched", id, false, ret_patched));
 }
 
-bool hf_patched(const char *id)
+bool(hf_patched)(const char *id)
 {
     bool is_patched = false;
     HF_IGNORE(enter_patched(id, &is_patched)); /* the failure is in hf_error(); the next wait says so, too */
     return is_patched;
 }
 
-hf_status hf_patch_deprecate(const char *id)
+hf_status(hf_patch_deprecate)(const char *id)
 {
     bool is_patched = false;
     HF_VERB_ENTER(self, hf_patch_deprecate, NULL);
@@ -337,5 +334,7 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for the next run"));
     }
     wf->next = next;
+    wf->next_file = options->file;
+    wf->next_line = options->line;
     HF_LEAVE(self, hf_refuse(self, HF_ERR_CONTINUED, "the workflow continues as a new run"));
 }

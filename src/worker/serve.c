@@ -180,7 +180,8 @@ static hf_status work(hf_worker *worker)
     HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
     worker->runs = runs;
     worker->jobs = jobs;
-    hf_status status = serve(worker);
+    hf_status status = hf_wf_seats_fill(worker);
+    status = status == HF_OK ? serve(worker) : status;
     descend(worker);
     return status != HF_OK ? status : __atomic_load_n(&worker->status, __ATOMIC_RELAXED);
 }

@@ -25,15 +25,15 @@ static void count_runs(hf_worker *worker, int64_t now_ns, hf_worker_stats *stats
     stats->resident = cache->count;
     stats->bytes = cache->bytes;
     stats->released = cache->released;
-    HF_LIST_EACH(node, &cache->lru)
+    HF_LIST_EACH(node, &cache->stuck)
     {
-        const hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
-        int64_t since = wf->is_given_up ? atomic_load(&wf->turn_ns) : 0;
-        stats->stuck += since != 0;
+        const hf_wf *wf = HF_CONTAINER(node, hf_wf, bucket);
+        int64_t since = atomic_load(&wf->turn_ns);
+        stats->stuck++;
         stats->workflow_zombies += is_watched && since != 0 && now_ns - since >= figures.stuck_ns + figures.zombie_ns;
     }
     hf_spin_unlock(&cache->lock);
-    hf_assert(stats->workflow_zombies <= stats->stuck && stats->stuck <= stats->resident);
+    hf_assert(stats->workflow_zombies <= stats->stuck);
 }
 
 static hf_worker_health health_of(hf_worker *worker, int64_t now_ns, const hf_worker_stats *stats)

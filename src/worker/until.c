@@ -40,7 +40,11 @@ hf_status hf_until_begin(hf_until *until, const hf_wait_options *options)
     }
     u->is_past = options->timeout.ns < 0;
     if (options->timeout.ns > 0 && options->timeout.ns != INT64_MAX) {
-        HF_TRY(hf_scope_open(&u->scope, .name = "hf_wait_until", .timeout = options->timeout));
+        HF_TRY(hf_scope_open_with(&u->scope, &(hf_scope_options){.size = sizeof(hf_scope_options),
+                                                                 .name = "hf_wait_until",
+                                                                 .timeout = options->timeout,
+                                                                 .file = options->file,
+                                                                 .line = options->line}));
     }
     hf_crew_self_reads(true);
     return HF_OK;

@@ -87,6 +87,8 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     record->id = hf_wf_number_text(&wf->recorder.arena, timer->seq);
     record->span = span;
     record->timer = timer;
+    timer->file = record->file;
+    timer->line = record->line;
     hf_pb_start_timer_command_attributes *a = room;
     a->timer_id = record->id;
     a->start_to_fire_timeout = hf_pb_duration_of(span);
@@ -115,10 +117,10 @@ static void free_timer(hf_wf *wf, hf_wf_timer *timer)
     wf->worker->memory.release(wf->worker->memory.state, timer, sizeof *timer);
 }
 
-static void record_timer_cancel(hf_wf *wf, uint64_t seq)
+static void record_timer_cancel(hf_wf *wf, const hf_wf_timer *timer)
 {
     void *room = NULL;
-    hf_assert(seq > 0 && seq <= wf->timer_seq); /* worker-K3: numbers are given in order */
+    hf_assert(timer->seq > 0 && timer->seq <= wf->timer_seq); /* worker-K3: numbers are given in order */
     hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_TIMER, HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_cancel_timer_command_attributes), &room);
@@ -126,7 +128,9 @@ static void record_timer_cancel(hf_wf *wf, uint64_t seq)
         wf->is_nomem = true;
         return;
     }
-    record->id = hf_wf_number_text(&wf->recorder.arena, seq);
+    record->file = timer->file;
+    record->line = timer->line;
+    record->id = hf_wf_number_text(&wf->recorder.arena, timer->seq);
     ((hf_pb_cancel_timer_command_attributes *)room)->timer_id = record->id;
 }
 
@@ -139,7 +143,7 @@ static void timer_cancel(void *state, hf_crew_timer *crew_timer)
         timer->record->is_withdrawn = true;
         timer->record->timer = NULL;
     } else if (!timer->has_fired && !wf->has_closed) {
-        record_timer_cancel(wf, timer->seq);
+        record_timer_cancel(wf, timer);
     }
     free_timer(wf, timer);
 }
@@ -251,6 +255,8 @@ static bool record_continue(hf_wf *wf)
                        HF_PB_COMMAND_CONTINUE_AS_NEW_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
     if (a != NULL) {
         *a = *wf->next;
+        wf->closing->file = wf->next_file;
+        wf->closing->line = wf->next_line;
     }
     return wf->recorder.arena.status == HF_OK;
 }
@@ -309,6 +315,7 @@ hf_status hf_wf_main(void *arg)
     if (hf_crew_self_is_evicted()) {
         return HF_ERR_EVICTED; /* its status does not matter: its calls were refused */
     }
+    hf_here(NULL, 0); /* the closing command comes from no verb */
     bool is_recorded = false;
     bool is_canceled = status == HF_ERR_CANCELED && wf->is_cancel_requested;
     hf_op op;

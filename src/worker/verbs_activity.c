@@ -20,7 +20,7 @@
 
 static bool abort_activity(hf_wait *wait)
 {
-    hf_wf_activity *activity = HF_CONTAINER(wait, hf_wf_activity, wait);
+    hf_wf_activity *activity = wait->object;
     if (activity->is_given_up || !hf_node_is_linked(&activity->node)) {
         return false;
     }
@@ -41,7 +41,7 @@ static const hf_wait_kind ACTIVITY = {"hf_activity_run", abort_activity};
 /* The wait of a fiber that is canceled already. */
 static bool abort_end(hf_wait *wait)
 {
-    hf_wf_activity *activity = HF_CONTAINER(wait, hf_wf_activity, wait);
+    hf_wf_activity *activity = wait->object;
     bool is_over = wait->fiber->is_evicted && hf_node_is_linked(&activity->node);
     if (is_over) {
         hf_list_remove(&activity->node);
@@ -87,7 +87,6 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *
     return retry;
 }
 
-/* NULL: out of memory. */
 static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payload in,
                                           const hf_activity_options *options)
 {
@@ -153,7 +152,7 @@ void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
     wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
 }
 
-static void record_cancel(hf_wf *wf, const hf_wf_activity *activity)
+void hf_wf_cancel_activity(hf_wf *wf, const hf_wf_activity *activity)
 {
     void *room = NULL;
     char number[24];
@@ -169,13 +168,15 @@ static void record_cancel(hf_wf *wf, const hf_wf_activity *activity)
     }
     hf_pb_request_cancel_activity_task_command_attributes *a = room;
     a->scheduled_event_id = activity->scheduled_event_id;
+    record->file = activity->file; /* a cancel comes from anywhere */
+    record->line = activity->line;
     record->scheduled_event_id = activity->scheduled_event_id;
-    record->canceled_id = hf_arena_copy(&wf->recorder.arena, id_of(activity, number));
+    record->id = hf_arena_copy(&wf->recorder.arena, id_of(activity, number));
     wf->is_nomem |= wf->recorder.arena.status != HF_OK;
 }
 
 /* The waiting fiber was canceled before the command was sent: the activity never exists. */
-static void withdraw_activity(hf_wf *wf, const hf_wf_activity *activity)
+void hf_wf_withdraw_activity(hf_wf *wf, const hf_wf_activity *activity)
 {
     hf_assert(wf->activities_count > 0);
     hf_assert(activity->record != NULL && activity->record->activity == activity);
@@ -185,7 +186,7 @@ static void withdraw_activity(hf_wf *wf, const hf_wf_activity *activity)
 }
 
 /* The waiting fiber was canceled, and does not wait for the end of the activity. */
-static void leave_activity(hf_wf *wf, const hf_wf_activity *activity, hf_on_cancel how)
+void hf_wf_leave_activity(hf_wf *wf, const hf_wf_activity *activity, hf_on_cancel how)
 {
     hf_assert(wf->activities_count > 0);
     if (activity->has_ended) { /* the service no longer knows it, and would refuse the step */
@@ -193,7 +194,7 @@ static void leave_activity(hf_wf *wf, const hf_wf_activity *activity, hf_on_canc
         return;
     }
     if (how != HF_CANCEL_ABANDON) {
-        record_cancel(wf, activity);
+        hf_wf_cancel_activity(wf, activity);
     }
     leave_over(wf, activity);
 }
@@ -207,10 +208,10 @@ static hf_status join_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activi
     }
     hf_assert(hf_node_is_linked(&activity->node));
     if (!activity->has_ended) {
-        record_cancel(wf, activity);
+        hf_wf_cancel_activity(wf, activity);
     }
-    hf_wait_init(&activity->wait, self, &ACTIVITY_END, activity, activity->wait.object_name);
-    return hf_park(self, &activity->wait, HF_INSTANT_NEVER); /* nobody but its end or an eviction wakes it */
+    hf_wait_init(activity->wait, self, &ACTIVITY_END, activity, activity->wait->object_name);
+    return hf_park(self, activity->wait, HF_INSTANT_NEVER); /* nobody but its end or an eviction wakes it */
 }
 
 /* The details of a failure, or of the failure that the server wrapped in it. */
@@ -293,9 +294,8 @@ static hf_status canceled(hf_wf *wf, const char *name, hf_str id,
     return hf_wf_raise_activity(wf, HF_ERR_CANCELED, "ActivityCanceled", name, "was canceled", &info, &cause);
 }
 
-/* Translates the end of an activity into the status and outputs of hf_activity_run. */
-static hf_status outcome_of(hf_wf *wf, const char *name, const hf_wf_activity *activity, hf_payload *ret_out,
-                            hf_payload *ret_details)
+hf_status hf_wf_activity_outcome(hf_wf *wf, const char *name, const hf_wf_activity *activity, bool is_canceled,
+                                 hf_payload *ret_out, hf_payload *ret_details)
 {
     char room[24];
     hf_str id = id_of(activity, room);
@@ -317,31 +317,43 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_wf_activity *a
         return timed_out(wf, name, id, end->activity_task_timed_out_event_attributes);
     default:
         hf_assert(end->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES);
-        return hf_wf_is_canceled("hf_activity_run")
-                   ? HF_ERR_CANCELED /* and why is noted */
-                   : canceled(wf, name, id, end->activity_task_canceled_event_attributes);
+        return is_canceled ? HF_ERR_CANCELED : canceled(wf, name, id, end->activity_task_canceled_event_attributes);
     }
 }
 
-/* `name` is the caller's, which waits here. The name in the record is freed before the wait ends. */
-static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_command_record *record,
-                              const char *name, hf_on_cancel how)
+hf_command_record *hf_wf_schedule(hf_wf *wf, hf_wf_activity *activity, const char *name, hf_payload in,
+                                  const hf_activity_options *options)
 {
-    hf_wait_init(&activity->wait, self, &ACTIVITY, activity, name);
+    activity->seq = ++wf->activity_seq;
+    activity->file = options->file;
+    activity->line = options->line;
+    hf_here(options->file, options->line);
+    hf_command_record *record = record_schedule(wf, name, in, options);
+    if (record == NULL) {
+        wf->is_nomem = true;
+        return NULL;
+    }
     activity->record = record;
-    activity->is_joined = how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS);
     record->activity = activity;
     wf->activities_count++;
     hf_list_push_back(&wf->scheduling, &activity->node);
-    hf_status status = hf_park(self, &activity->wait, HF_INSTANT_NEVER);
+    return record;
+}
+
+/* `name` is the caller's, which waits here. The name in the record is freed before the wait ends. */
+static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, const char *name, hf_on_cancel how)
+{
+    hf_wait_init(activity->wait, self, &ACTIVITY, activity, name);
+    activity->is_joined = how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS);
+    hf_status status = hf_park(self, activity->wait, HF_INSTANT_NEVER);
     if (status == HF_ERR_CANCELED && activity->is_joined && activity->scheduled_event_id != 0) {
         status = join_activity(self, wf, activity);
         self->last_status = status; /* its outcome tells what happened, not the cancel */
         self->last_where = NULL;
     } else if (status == HF_ERR_CANCELED && activity->scheduled_event_id == 0) {
-        withdraw_activity(wf, activity);
+        hf_wf_withdraw_activity(wf, activity);
     } else if (status == HF_ERR_CANCELED) {
-        leave_activity(wf, activity, how);
+        hf_wf_leave_activity(wf, activity, how);
     }
     if (hf_node_is_linked(&activity->node)) {
         hf_list_remove(&activity->node);
@@ -362,14 +374,11 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
         return hf_refuse_at(self, op.status, "hf_activity_run", "%s", op.message);
     }
     HF_TRY(hf_may_wait(self, "hf_activity_run"));
-    activity->seq = ++wf->activity_seq;
     activity->id = options->id;
-    hf_command_record *record = record_schedule(wf, name, in, options);
-    if (record == NULL) {
-        wf->is_nomem = true;
+    if (hf_wf_schedule(wf, activity, name, in, options) == NULL) {
         return hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
     }
-    return run_activity(self, wf, activity, record, name, options->on_cancel);
+    return run_activity(self, wf, activity, name, options->on_cancel);
 }
 
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
@@ -381,10 +390,17 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
                                  "hf_activity_run is for workflows; elsewhere call the function itself"));
     }
-    hf_wf_activity activity = {.wf = wf};
+    hf_wait wait;
+    hf_wf_activity activity = {.wf = wf, .wait = &wait};
     hf_status status = start_activity(self, wf, name, in, options, &activity);
     hf_leave(self);
-    return status != HF_OK ? status : outcome_of(wf, name, &activity, ret_out, options->ret_details);
+    if (status != HF_OK) {
+        return status;
+    }
+    bool has_ended_canceled =
+        activity.end->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES;
+    bool is_canceled = has_ended_canceled && hf_wf_is_canceled("hf_activity_run"); /* and why is noted */
+    return hf_wf_activity_outcome(wf, name, &activity, is_canceled, ret_out, options->ret_details);
 }
 
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)
@@ -417,16 +433,18 @@ void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id)
 
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event)
 {
-    hf_fiber *self = hf_enter(NULL);
     hf_wf_activity *activity = find_activity(wf, scheduled_event_id);
     if (activity != NULL) {
         hf_list_remove(&activity->node);
         wf->activities_count--;
         activity->end = event;
-        if (!activity->is_given_up) { /* else its fiber was woken by the cancel, and sees the end when it runs */
-            hf_wake(&activity->wait, HF_OK);
+        if (activity->wait == NULL) {
+            hf_wf_end_activity_job(activity);
+        } else if (!activity->is_given_up) { /* else its fiber was woken by the cancel, and sees the end when it runs */
+            hf_fiber *self = hf_enter(NULL);
+            hf_wake(activity->wait, HF_OK);
+            hf_leave(self);
         }
-        hf_leave(self);
         return;
     }
     HF_LIST_EACH(node, &wf->leftovers) /* its fiber has given it up */
@@ -438,5 +456,4 @@ void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_ev
             break;
         }
     }
-    hf_leave(self);
 }

@@ -23,7 +23,7 @@
 
 static bool abort_ask(hf_wait *wait)
 {
-    hf_wf_ask *ask = HF_CONTAINER(wait, hf_wf_ask, wait);
+    hf_wf_ask *ask = wait->object;
     if (ask->is_given_up || !hf_node_is_linked(&ask->node)) {
         return false;
     }
@@ -36,7 +36,7 @@ static bool abort_ask(hf_wait *wait)
 
 static bool abort_end(hf_wait *wait)
 {
-    hf_wf_ask *ask = HF_CONTAINER(wait, hf_wf_ask, wait);
+    hf_wf_ask *ask = wait->object;
     bool is_over = wait->fiber->is_evicted && hf_node_is_linked(&ask->node);
     if (is_over) {
         hf_list_remove(&ask->node);
@@ -62,12 +62,12 @@ static bool starts_child(const hf_wf *wf, hf_str id)
     return false;
 }
 
-static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_child, hf_wf_ask *ask)
+static hf_command_record *record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_child, hf_wf_ask *ask)
 {
     hf_arena *arena = &wf->recorder.arena;
     void *room = NULL;
     if (wf->has_closed) {
-        return; /* the closing command is the last one */
+        return NULL; /* the closing command is the last one */
     }
     hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
@@ -87,6 +87,17 @@ static void record_cancel(hf_wf *wf, hf_str id, const char *reason, bool is_chil
         }
     }
     wf->is_nomem |= arena->status != HF_OK;
+    return record;
+}
+
+void hf_wf_cancel_child(hf_wf *wf, const hf_wf_ask *ask)
+{
+    hf_assert(ask->is_child && ask->event_id > 0);
+    hf_command_record *record = record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+    if (record != NULL) {
+        record->file = ask->file; /* a cancel comes from anywhere */
+        record->line = ask->line;
+    }
 }
 
 /* The waiting fiber was canceled: asks the child to end, and waits until it has. */
@@ -98,13 +109,13 @@ static hf_status join_child(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask)
     }
     hf_assert(hf_node_is_linked(&ask->node));
     if (!ask->has_ended) {
-        record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+        hf_wf_cancel_child(wf, ask);
     }
-    hf_wait_init(&ask->wait, self, &CHILD_END, ask, ask->wait.object_name);
-    return hf_park(self, &ask->wait, HF_INSTANT_NEVER);
+    hf_wait_init(ask->wait, self, &CHILD_END, ask, ask->wait->object_name);
+    return hf_park(self, ask->wait, HF_INSTANT_NEVER);
 }
 
-static void withdraw(hf_wf *wf, const hf_wf_ask *ask)
+void hf_wf_withdraw_ask(hf_wf *wf, const hf_wf_ask *ask)
 {
     hf_assert(wf->asks_count > 0 && ask->record != NULL && ask->record->ask == ask);
     ask->record->is_withdrawn = !wf->has_closed; /* what a handler asked for goes along with the end of the run */
@@ -112,21 +123,27 @@ static void withdraw(hf_wf *wf, const hf_wf_ask *ask)
     wf->asks_count--;
 }
 
-/* Waits for the end of what the record asks for. `id` and `name` are the caller's, which waits here. */
-static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, hf_command_record *record, const char *name,
-                          hf_on_cancel how)
+/* The ask waits for the event of its command from now on. */
+static void await_event(hf_wf *wf, hf_wf_ask *ask, hf_command_record *record)
 {
-    hf_wait_init(&ask->wait, self, ask->is_child ? &CHILD : &EXTERNAL, ask, name);
     hf_assert(record->ask == NULL || record->ask == ask);
     hf_assert(ask->id != NULL && !wf->has_closed);
     ask->record = record;
-    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT;
     record->ask = ask;
     wf->asks_count++;
     hf_list_push_back(&wf->asking, &ask->node);
-    hf_status status = hf_park(self, &ask->wait, HF_INSTANT_NEVER);
+}
+
+/* Waits for the end of what was asked for. `name` is the caller's, which waits here. */
+static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, const char *name, hf_on_cancel how)
+{
+    hf_wait wait;
+    hf_wait_init(&wait, self, ask->is_child ? &CHILD : &EXTERNAL, ask, name);
+    ask->wait = &wait;
+    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT;
+    hf_status status = hf_park(self, &wait, HF_INSTANT_NEVER);
     if (status == HF_ERR_CANCELED && ask->event_id == 0) {
-        withdraw(wf, ask);
+        hf_wf_withdraw_ask(wf, ask);
     } else if (status == HF_ERR_CANCELED && ask->is_joined) {
         status = join_child(self, wf, ask);
         self->last_status = status; /* its outcome tells what happened, not the cancel */
@@ -135,7 +152,7 @@ static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, hf_command_
         hf_assert(wf->asks_count > 0);
         wf->asks_count--;
         if (ask->is_child && how == HF_CANCEL_TRY && !ask->has_ended) {
-            record_cancel(wf, hf_str_of(ask->id), "the parent canceled it", true, NULL);
+            hf_wf_cancel_child(wf, ask);
         }
     }
     if (hf_node_is_linked(&ask->node)) {
@@ -218,29 +235,31 @@ void hf_wf_answered(hf_wf *wf, const hf_pb_history_event *event)
     if (ask == NULL || !ends(ask, event)) {
         return; /* nobody waits for it any more */
     }
-    hf_fiber *self = hf_enter(NULL);
     hf_assert(wf->asks_count > 0);
     hf_list_remove(&ask->node);
     wf->asks_count--;
     ask->end = event;
-    if (!ask->is_given_up) { /* else its fiber was woken by the cancel, and sees the end when it runs */
-        hf_wake(&ask->wait, HF_OK);
+    if (ask->wait == NULL) {
+        hf_wf_end_child_job(ask);
+    } else if (!ask->is_given_up) { /* else its fiber was woken by the cancel, and sees the end when it runs */
+        hf_fiber *self = hf_enter(NULL);
+        hf_wake(ask->wait, HF_OK);
+        hf_leave(self);
     }
-    hf_leave(self);
 }
 
 /* ---- Children ---------------------------------------------------------------------------------------------------- */
 
-static hf_status check_child(hf_op *op, const hf_wf *wf, const char *type, hf_payload in, const hf_child_options *o)
+hf_status hf_wf_check_child(hf_op *op, const hf_wf *wf, const char *verb, const char *type, hf_payload in,
+                            const hf_child_options *o)
 {
-    static const char VERB[] = "hf_child_run";
     if (type == NULL) {
-        return hf_fail(op, HF_ERR_MISUSE, "%s needs the type of a workflow", VERB);
+        return hf_fail(op, HF_ERR_MISUSE, "%s needs the type of a workflow", verb);
     }
-    HF_TRY(hf_text_check(op, VERB, "the type", type, 1, HF_ID_LEN_MAX));
-    HF_TRY(hf_text_check(op, VERB, ".id", o->id, 1, HF_ID_LEN_MAX));
-    HF_TRY(hf_text_check(op, VERB, ".task_queue", o->task_queue, 1, HF_QUEUE_LEN_MAX));
-    HF_TRY(hf_text_check(op, VERB, ".cron", o->cron, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_text_check(op, verb, "the type", type, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_text_check(op, verb, ".id", o->id, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_text_check(op, verb, ".task_queue", o->task_queue, 1, HF_QUEUE_LEN_MAX));
+    HF_TRY(hf_text_check(op, verb, ".cron", o->cron, 1, HF_ID_LEN_MAX));
     HF_TRY(hf_payload_check(op, "the input of the child", in));
     const struct {
         const char *name;
@@ -251,22 +270,22 @@ static hf_status check_child(hf_op *op, const hf_wf *wf, const char *type, hf_pa
                  {".retry_initial", o->retry_initial},
                  {".retry_max", o->retry_max}};
     for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
-        HF_TRY(hf_span_check(op, VERB, spans[i].name, spans[i].span, HF_MAY_BE_UNLIMITED));
+        HF_TRY(hf_span_check(op, verb, spans[i].name, spans[i].span, HF_MAY_BE_UNLIMITED));
     }
-    HF_TRY(hf_number_check(op, VERB, ".attempts_max", o->attempts_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED));
+    HF_TRY(hf_number_check(op, verb, ".attempts_max", o->attempts_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED));
     if (!(o->retry_coefficient == 0 ||
           (o->retry_coefficient >= 1 && o->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX))) {
-        return hf_fail(op, HF_ERR_INVALID, "%s: .retry_coefficient is %g: it must be 1 to %d", VERB,
+        return hf_fail(op, HF_ERR_INVALID, "%s: .retry_coefficient is %g: it must be 1 to %d", verb,
                        o->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
     }
     if ((unsigned)o->on_cancel >= HF_ON_CANCEL_COUNT || (unsigned)o->parent_close >= HF_PARENT_CLOSE_COUNT ||
         (unsigned)o->id_reuse > HF_ID_REUSE_REJECT) {
-        return hf_fail(op, HF_ERR_INVALID, "%s: .on_cancel, .parent_close or .id_reuse is not one of its values", VERB);
+        return hf_fail(op, HF_ERR_INVALID, "%s: .on_cancel, .parent_close or .id_reuse is not one of its values", verb);
     }
     return wf->asks_count < HF_PENDING_MAX
                ? HF_OK
                : hf_fail(op, HF_ERR_LIMIT, "%s: a workflow waits for at most %d children, signals and cancels at once",
-                         VERB, HF_PENDING_MAX);
+                         verb, HF_PENDING_MAX);
 }
 
 static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_child_options *o)
@@ -323,19 +342,14 @@ static hf_command_record *record_child(hf_wf *wf, const char *type, hf_payload i
     return arena->status == HF_OK ? record : NULL;
 }
 
-static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_payload in, const hf_child_options *o,
-                             hf_wf_ask *ask)
+hf_command_record *hf_wf_start_child(hf_wf *wf, hf_wf_ask *ask, const char *type, hf_payload in,
+                                     const hf_child_options *o)
 {
-    hf_op op;
-    hf_op_init(&op);
     char number[24];
-    HF_TRY(hf_not_evicted(self, "hf_child_run"));
-    HF_TRY(hf_wf_not_over(self, wf, "hf_child_run"));
-    if (check_child(&op, wf, type, in, o) != HF_OK) {
-        return hf_refuse_at(self, op.status, "hf_child_run", "%s", op.message);
-    }
-    HF_TRY(hf_may_wait(self, "hf_child_run"));
     (void)snprintf(number, sizeof number, "_%" PRIu64, ++wf->child_seq);
+    ask->file = o->file;
+    ask->line = o->line;
+    hf_here(o->file, o->line);
     hf_arena *arena = &wf->recorder.arena;
     size_t len = o->id != NULL ? strlen(o->id) : strlen(wf->child_base) + strlen(number);
     char *id = hf_arena_take(&wf->kept, len + 1, 1); /* a cancel names it in a later step */
@@ -346,10 +360,28 @@ static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_pay
         id != NULL ? record_child(wf, type, in, hf_arena_copy(arena, hf_str_of_len(id, len)), o) : NULL;
     if (record == NULL) {
         wf->is_nomem = true;
-        return hf_refuse(self, HF_ERR_NOMEM, "no memory for child '%.100s'", type);
+        return NULL;
     }
     ask->id = id;
-    return wait_for(self, wf, ask, record, type, o->on_cancel);
+    await_event(wf, ask, record);
+    return record;
+}
+
+static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_payload in, const hf_child_options *o,
+                             hf_wf_ask *ask)
+{
+    hf_op op;
+    hf_op_init(&op);
+    HF_TRY(hf_not_evicted(self, "hf_child_run"));
+    HF_TRY(hf_wf_not_over(self, wf, "hf_child_run"));
+    if (hf_wf_check_child(&op, wf, "hf_child_run", type, in, o) != HF_OK) {
+        return hf_refuse_at(self, op.status, "hf_child_run", "%s", op.message);
+    }
+    HF_TRY(hf_may_wait(self, "hf_child_run"));
+    if (hf_wf_start_child(wf, ask, type, in, o) == NULL) {
+        return hf_refuse(self, HF_ERR_NOMEM, "no memory for child '%.100s'", type);
+    }
+    return wait_for(self, wf, ask, type, o->on_cancel);
 }
 
 /* Tells the code how a child ended: "child workflow 'pay' failed", because of `cause`. */
@@ -417,9 +449,6 @@ static hf_status terminated(hf_wf *wf, const char *type,
 static hf_status canceled(hf_wf *wf, const char *type,
                           const hf_pb_child_workflow_execution_canceled_event_attributes *end)
 {
-    if (hf_wf_is_canceled("hf_child_run")) {
-        return HF_ERR_CANCELED; /* and why is noted */
-    }
     if (!hf_wf_plays_by(wf, HF_WF_RULE_CHILDREN)) {
         return hf_raise(HF_ERR_CANCELED, "child workflow '%s' was canceled", type);
     }
@@ -431,8 +460,7 @@ static hf_status canceled(hf_wf *wf, const char *type,
     return raise_end(wf, HF_ERR_CANCELED, "ChildWorkflowCanceled", type, "was canceled", CHILD_INFO(end), &cause);
 }
 
-/* The end of a child as the status and outputs of the call. */
-static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, hf_payload *ret_out)
+hf_status hf_wf_child_outcome(hf_wf *wf, const char *type, const hf_wf_ask *ask, bool is_canceled, hf_payload *ret_out)
 {
     const hf_pb_history_event *end = ask->end;
     switch (end->attributes_case) {
@@ -459,8 +487,18 @@ static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, h
                    : hf_raise(HF_ERR_NOT_FOUND, "child '%s' cannot start: its namespace is not found", type);
     default:
         hf_assert(end->attributes_case == HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES);
-        return canceled(wf, type, end->child_workflow_execution_canceled_event_attributes);
+        return is_canceled ? HF_ERR_CANCELED
+                           : canceled(wf, type, end->child_workflow_execution_canceled_event_attributes);
     }
+}
+
+/* What the end of a child means to the fiber that waited for it. */
+static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, hf_payload *ret_out)
+{
+    bool has_ended_canceled =
+        ask->end->attributes_case == HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES;
+    return hf_wf_child_outcome(wf, type, ask,
+                               has_ended_canceled && hf_wf_is_canceled("hf_child_run") /* why is noted */, ret_out);
 }
 
 hf_status hf_child_run_with(const char *type, hf_payload in, hf_payload *ret_out, const hf_child_options *options)
@@ -552,7 +590,7 @@ static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *n
     return arena->status == HF_OK ? record : NULL;
 }
 
-hf_status hf_external_signal(const char *id, const char *name, hf_payload in)
+hf_status(hf_external_signal)(const char *id, const char *name, hf_payload in)
 {
     static const char VERB[] = "hf_external_signal";
     HF_VERB_ENTER(self, hf_external_signal, NULL);
@@ -576,12 +614,13 @@ hf_status hf_external_signal(const char *id, const char *name, hf_payload in)
         HF_LEAVE(self, refused(self, &op, status, VERB));
     }
     hf_wf_ask ask = {.wf = wf, .id = id};
-    status = wait_for(self, wf, &ask, record, id, HF_CANCEL_ABANDON);
+    await_event(wf, &ask, record);
+    status = wait_for(self, wf, &ask, id, HF_CANCEL_ABANDON);
     hf_leave(self);
     return status != HF_OK ? status : external_outcome(&ask, id);
 }
 
-hf_status hf_external_cancel(const char *id, const char *reason)
+hf_status(hf_external_cancel)(const char *id, const char *reason)
 {
     static const char VERB[] = "hf_external_cancel";
     HF_VERB_ENTER(self, hf_external_cancel, NULL);
@@ -594,13 +633,14 @@ hf_status hf_external_cancel(const char *id, const char *reason)
         status = hf_text_check(&op, VERB, "the reason", reason, 0, HF_ID_LEN_MAX);
     }
     if (status == HF_OK) {
-        record_cancel(wf, hf_str_of(id), reason, false, &ask);
+        (void)record_cancel(wf, hf_str_of(id), reason, false, &ask);
         status = ask.record != NULL && !wf->is_nomem ? HF_OK : hf_fail(&op, HF_ERR_NOMEM, "no memory for a cancel");
     }
     if (status != HF_OK) {
         HF_LEAVE(self, refused(self, &op, status, VERB));
     }
-    status = wait_for(self, wf, &ask, ask.record, id, HF_CANCEL_ABANDON);
+    await_event(wf, &ask, ask.record);
+    status = wait_for(self, wf, &ask, id, HF_CANCEL_ABANDON);
     hf_leave(self);
     return status != HF_OK ? status : external_outcome(&ask, id);
 }

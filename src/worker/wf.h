@@ -4,6 +4,9 @@
 
 #include "worker/worker_private.h"
 
+#include "fiber/crew/job.h"
+
+#include <holdfast/child.h>
 #include <holdfast/handler.h>
 #include <holdfast/local.h>
 #include <holdfast/run.h>
@@ -30,19 +33,20 @@ enum {
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
-enum { HF_WF_PENDING_BUCKETS = 32 }; /* hash buckets for activities and timers: few workflows have many */
+enum { HF_WF_PENDING_BUCKETS = 8 }; /* hash buckets for activities and timers: few workflows have many */
 
 typedef struct hf_command_record hf_command_record;
 
 /* A command that the workflow made, until the history shows its event. In the recorder's arena. */
 struct hf_command_record {
     hf_node node;
-    int32_t type;                    /* hf_pb_command_type */
-    hf_str id;                       /* of the activity or timer */
-    hf_str name;                     /* type of the activity */
-    hf_span span;                    /* of the timer */
-    int64_t scheduled_event_id;      /* of the activity to cancel */
-    hf_str canceled_id;              /* the id of that activity */
+    int32_t type;               /* hf_pb_command_type */
+    int line;                   /* where the code asked for it */
+    const char *file;           /* a literal of the workflow's code; NULL = unknown */
+    hf_str id;                  /* of the activity or timer; not compared if it is to be canceled: its event has none */
+    hf_str name;                /* type of the activity */
+    hf_span span;               /* of the timer */
+    int64_t scheduled_event_id; /* of the activity to cancel */
     struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
     struct hf_wf_ask *ask;  /* the child, signal or cancel that waits for its event, or NULL */
@@ -59,11 +63,12 @@ typedef struct hf_recorder {
     hf_arenas *from;       /* source of the arena for a step; between steps the recorder has a small arena of its own */
 } hf_recorder;
 
-/* An activity that a fiber waits for. On that fiber's stack. */
+/* An activity that a fiber waits for, on that fiber's stack; or one that was forked into a scope, in an
+ * hf_wf_activity_job. */
 typedef struct hf_wf_activity {
     hf_node node; /* in scheduling or a bucket of activities, which it leaves by its end or when it is given up */
     hf_wf *wf;
-    hf_wait wait;
+    hf_wait *wait;  /* of the fiber; NULL = it was forked */
     const char *id; /* the caller's; NULL = its number */
     uint64_t seq;
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
@@ -71,8 +76,22 @@ typedef struct hf_wf_activity {
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
+    bool is_asked;                  /* forked: it was asked to end */
+    uint8_t on_cancel;              /* forked: hf_on_cancel */
+    int line;                       /* where the code asked for it */
+    const char *file;               /* */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_activity;
+
+/* An activity that is a child of a scope, without a fiber (forks.c). */
+typedef struct hf_wf_activity_job {
+    hf_wf_activity activity;
+    hf_crew_job job;
+    const char *name;    /* hf_wf_intern */
+    hf_payload *ret_out; /* the caller's, or NULL */
+    hf_payload *ret_details;
+    char id[]; /* NUL-terminated, if it has one of its own */
+} hf_wf_activity_job;
 
 /* A canceled activity, until the history shows its end: no fiber waits for it, but its id is in use. */
 typedef struct hf_wf_leftover {
@@ -82,11 +101,12 @@ typedef struct hf_wf_leftover {
     char id[];
 } hf_wf_leftover;
 
-/* A child, or a signal or cancel to another workflow, that a fiber waits for. On that fiber's stack. */
+/* A child, or a signal or cancel to another workflow, that a fiber waits for, on that fiber's stack; or a child that was
+ * forked into a scope, in an hf_wf_child_job. */
 typedef struct hf_wf_ask {
     hf_node node; /* in asking or a bucket of asks, which it leaves by its end or when it is given up */
     hf_wf *wf;
-    hf_wait wait;
+    hf_wait *wait;             /* of the fiber; NULL = it was forked */
     const char *id;            /* workflow id of the other one */
     int64_t event_id;          /* of its ...Initiated event; 0 = the history has not shown it yet */
     hf_command_record *record; /* until then */
@@ -95,6 +115,9 @@ typedef struct hf_wf_ask {
     bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
+    bool is_asked;                  /* forked: it was asked to end */
+    int line;                       /* where the code asked for it */
+    const char *file;               /* */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_ask;
 
@@ -120,6 +143,21 @@ typedef struct hf_wf_local {
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     bool is_cancel_asked;           /* it is told when it begins, if it has not begun */
 } hf_wf_local;
+/* A child workflow that is a child of a scope, without a fiber (forks.c). */
+typedef struct hf_wf_child_job {
+    hf_wf_ask ask;
+    hf_crew_job job;
+    const char *type; /* hf_wf_intern */
+    hf_payload *ret_out;
+    hf_on_cancel on_cancel;
+} hf_wf_child_job;
+
+/* A name that many forked activities share. */
+typedef struct hf_wf_name {
+    hf_node node; /* in wf->names */
+    size_t len;
+    char text[]; /* NUL-terminated */
+} hf_wf_name;
 
 /* A timer of the crew's. */
 typedef struct hf_wf_timer {
@@ -128,6 +166,8 @@ typedef struct hf_wf_timer {
     hf_crew_timer *crew_timer;
     hf_command_record *record; /* until the history has shown it */
     bool has_fired;            /* in the activation at hand: there is nothing left to cancel */
+    int line;                  /* where the code asked for it */
+    const char *file;          /* */
 } hf_wf_timer;
 
 /* A signal that has arrived and was not taken yet. */
@@ -220,7 +260,7 @@ struct hf_wf {
     const hf_function_entry *entry;
 
     /* Under the cache's lock. */
-    hf_node bucket;
+    hf_node bucket; /* in the table; of a run that is given up: in cache.stuck */
     hf_node lru;
     size_t bytes;
     int64_t used_ns;         /* mono: when its last step ended */
@@ -228,9 +268,11 @@ struct hf_wf {
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
     bool is_told;            /* to end */
-    bool is_given_up;        /* it does not yield: the keeper answers its step, and its tasks are dropped */
+    bool is_given_up;        /* it does not yield: its step is answered, and another run takes its place */
+    bool is_driven;          /* worker-D1 */
     const hf_wtask *at_work; /* the step that is being played */
-    hf_wait *waiter;         /* the driver, while it waits for a task or for is_told */
+    hf_node ready;           /* in hf_wf_seat.ready, while it waits for a driver */
+    int seat;                /* number of the scheduler that its fibers stay on; set by its first driver */
 
     _Atomic(int64_t) turn_ns; /* mono: when the turn of its fibers began; 0 = it is not their turn */
 
@@ -268,6 +310,8 @@ struct hf_wf {
     hf_list patches;
     hf_list marks;
     bool has_passed;            /* a condition has passed in the step at hand */
+    hf_list names;              /* of forked activities and children */
+    size_t jobs_bytes;          /* memory of those */
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
@@ -275,6 +319,8 @@ struct hf_wf {
     hf_workflow_facts facts;    /* texts in `kept` */
     hf_pb_continue_as_new_workflow_execution_command_attributes
         *next;                             /* of hf_continue_as_new, in `kept`; NULL = none */
+    const char *next_file;                 /* where that was called */
+    int next_line;                         /* */
     const hf_pb_history_event *const *own; /* events that the commands of the step at hand became */
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
@@ -309,6 +355,21 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
     return (wf->rules & (UINT32_C(1) << rule)) != 0;
 }
 
+/* drivers.c */
+/* Drivers that are to be woken or made, after the cache's lock was released. */
+typedef struct hf_wf_summons {
+    hf_wait *idle; /* chained by `value` */
+    bool has_seats;
+    uint64_t seats[HF_THREADS_MAX / 64]; /* a bit for each seat that wants one more */
+} hf_wf_summons;
+/* Under the cache's lock: the run gets a driver. The caller calls hf_wf_summon when it has released the lock. */
+void hf_wf_want_driver(hf_wf *wf, hf_wf_summons *summons);
+void hf_wf_summon(hf_worker *worker, hf_wf_summons *summons);
+hf_status hf_wf_drive_new(void *wf);   /* body of a driver for a run that has never had one */
+hf_status hf_wf_keep_seat(void *seat); /* body of a driver that stays */
+/* run.c: the calling driver plays the tasks of a run until it has none, and lets it go or frees it. */
+void hf_wf_attend(hf_wf *wf);
+
 /* run.c: answers that a workflow task failed. Later attempts are not answered: they would fail again at once, so the
  * task times out instead. */
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
@@ -322,31 +383,50 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
 hf_wtask *hf_wf_unmake(hf_wf *wf);
 /* Starts its driver, which frees it in the end; on failure it is freed at once. */
 hf_status hf_wf_start(hf_wf *wf);
-/* Under the cache's lock: the driver, if it waits, is to be woken by the caller afterwards. */
-hf_wait *hf_wf_claim_driver(hf_wf *wf);
 
-/* history.c: all events that the task is about, from wf->event_id_next on. In the task's arena.
- * Fails: HF_ERR_INVALID, HF_ERR_NOMEM, statuses of the service. */
-typedef struct hf_events {
+/* history.c: the events that the task is about, from wf->event_id_next on, step by step. */
+#define HF_WF_HELD_MAX (8u << 20) /* worker-H2: bytes of history that are not played yet; a payload has 2 MiB at most */
+typedef struct hf_wf_events {
     const hf_pb_history_event **items;
     size_t count;
-} hf_events;
-hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events);
+    size_t capacity;
+} hf_wf_events;
+typedef struct hf_wf_reader {
+    hf_wf *wf;
+    hf_wtask *task;   /* has the memory */
+    hf_str rest;      /* of the page at hand: not decoded yet */
+    hf_str token;     /* of the next page */
+    bool is_last;     /* there is none */
+    bool is_query;    /* only steps that were completed are read */
+    bool has_begun;   /* an event was read */
+    bool has_noted;   /* the patches of all pages are noted */
+    int64_t until;    /* the WorkflowTaskStarted of the current step; of a query: INT64_MAX */
+    int64_t id_next;  /* the event that is expected next */
+    hf_wf_events now; /* the step at hand, up to its WorkflowTaskStarted */
+    hf_wf_events
+        ahead; /* its WorkflowTaskCompleted, the events of its commands, one more; empty: it is the current one */
+} hf_wf_reader;
+/* Fails: HF_ERR_INVALID; HF_ERR_UNSUPPORTED: the page names a rule that this version does not know; HF_ERR_NOMEM. */
+hf_status hf_wf_open_history(hf_op *op, hf_wf *wf, hf_wtask *task, hf_wf_reader *ret_reader);
+/* Reads the next step into `now` and `ahead`, in memory of the task; the last one is forgotten. `*ret_any` false: there is
+ * none. Fails: the same, and statuses of the service. */
+hf_status hf_wf_read_step(hf_op *op, hf_wf_reader *reader, bool *ret_any);
 
 /* The message about a run that does not yield. */
 extern const char hf_wf_stuck_text[];
 
-/* activation.c: applies the events; the recorder then has the commands of the last activation. For a query
+/* activation.c: applies the steps; the recorder then has the commands of the last activation. For a query
  * `started_event_id` is 0: only steps that were completed are played.
  * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED:
  * the run is further than this task, which is late; HF_ERR_UNSUPPORTED: the history names a rule that this version does
  * not know; HF_ERR_NOMEM, HF_ERR_INVALID. */
-hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
+hf_status hf_wf_apply(hf_op *op, hf_wf *wf, hf_wf_reader *reader, int64_t started_event_id);
 
 /* recorder.c */
 void hf_recorder_init(hf_recorder *recorder, hf_arenas *from);
 void hf_recorder_deinit(hf_recorder *recorder);
-/* A record and its command, with attributes of this many bytes behind `ret_attributes`. NULL = out of memory. */
+/* A record and its command, with attributes of this many bytes behind `ret_attributes`. It comes from where the running
+ * verb was called (hf_crew_self_place). NULL = out of memory. */
 hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
                                    void **ret_attributes);
 /* Forgets all records, before the next activation. */
@@ -406,6 +486,29 @@ void hf_wf_answered(hf_wf *wf, const hf_pb_history_event *event);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
 void hf_wf_fired(hf_wf *wf, hf_str timer_id);
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover);
+
+/* verbs_activity.c, for forks.c: the parts of an activity's life. */
+/* Makes the command; the activity waits for its event from now on. NULL: no memory, and the step fails. */
+hf_command_record *hf_wf_schedule(hf_wf *wf, hf_wf_activity *activity, const char *name, hf_payload in,
+                                  const hf_activity_options *options);
+void hf_wf_withdraw_activity(hf_wf *wf, const hf_wf_activity *activity);
+void hf_wf_leave_activity(hf_wf *wf, const hf_wf_activity *activity, hf_on_cancel how);
+void hf_wf_cancel_activity(hf_wf *wf, const hf_wf_activity *activity);
+/* What its end means: the status of the call and its outputs. `is_canceled`: the caller knows why it ended canceled. */
+hf_status hf_wf_activity_outcome(hf_wf *wf, const char *name, const hf_wf_activity *activity, bool is_canceled,
+                                 hf_payload *ret_out, hf_payload *ret_details);
+/* verbs_child.c, for forks.c: the same for a child. */
+hf_status hf_wf_check_child(hf_op *op, const hf_wf *wf, const char *verb, const char *type, hf_payload in,
+                            const hf_child_options *options);
+hf_command_record *hf_wf_start_child(hf_wf *wf, hf_wf_ask *ask, const char *type, hf_payload in,
+                                     const hf_child_options *options);
+void hf_wf_withdraw_ask(hf_wf *wf, const hf_wf_ask *ask);
+void hf_wf_cancel_child(hf_wf *wf, const hf_wf_ask *ask);
+hf_status hf_wf_child_outcome(hf_wf *wf, const char *type, const hf_wf_ask *ask, bool is_canceled, hf_payload *ret_out);
+
+/* forks.c: the end of a forked one has come. Frees it. */
+void hf_wf_end_activity_job(hf_wf_activity *activity);
+void hf_wf_end_child_job(hf_wf_ask *ask);
 /* Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_signaled(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *signal);
 /* The closing command is taken out of the records; the activation puts it behind all others. */
@@ -462,8 +565,8 @@ bool hf_wf_until_waits(const hf_wf *wf, uint64_t number);
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event);
 /* Text for as long as the run is in memory; "" for none. */
 const char *hf_wf_keep_text(hf_wf *wf, hf_str text);
-/* Remembers the patches whose markers are among these events. Fails: HF_ERR_NOMEM. */
-hf_status hf_wf_note_patches(hf_op *op, hf_wf *wf, const hf_events *events);
+/* Remembers the patch, if this MarkerRecorded is of one. Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_note_patch(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 /* Whether this MarkerRecorded is of hf_patched, and may be missing in the code. */
 bool hf_wf_is_deprecated_patch(const hf_pb_history_event *event);
 /* The part of the data of such a marker that names its patch; empty if it is another marker. */

@@ -124,7 +124,7 @@ static hf_status make_parts(hf_worker *worker)
     hf_runtime *rt = worker->rt;
     hf_assert(o->activities_max >= 0 && o->workflows_max > 0);
     int locals = o->local_activities_max;
-    int threads = o->activities_max < HF_POOL_THREADS_MAX - locals ? o->activities_max + locals : HF_POOL_THREADS_MAX;
+    int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
     HF_TRY(hf_chan_new(sizeof(const char *), &worker->stop, .name = "stop", .capacity = 1, .runtime = rt));
     HF_TRY(hf_chan_new(1, &worker->over, .name = "over", .capacity = 1, .runtime = rt));
     HF_TRY(hf_chan_new(1, &worker->hush, .name = "hush", .runtime = rt));
@@ -132,8 +132,13 @@ static hf_status make_parts(hf_worker *worker)
     HF_TRY(hf_sem_new(o->workflows_max, &worker->workflow_slots, .name = "workflow slots", .runtime = rt));
     HF_TRY(hf_sem_new(o->activities_max, &worker->activity_slots, .name = "activity slots", .runtime = rt));
     HF_TRY(hf_sem_new(locals, &worker->local_slots, .name = "local activity slots", .runtime = rt));
+    HF_TRY(hf_pool_new(&worker->local_pool, .name = "local activities", .limit = locals, .runtime = rt));
+    HF_TRY(hf_activity_watch_pool(worker, worker->local_pool));
+    if (threads == 0) {
+        return HF_OK;
+    }
     HF_TRY(hf_pool_new(&worker->pool, .name = "activities", .limit = threads, .runtime = rt));
-    return hf_activity_watch_pool(worker);
+    return hf_activity_watch_pool(worker, worker->pool);
 }
 
 static hf_status make(hf_worker *worker, const char *task_queue)
@@ -143,6 +148,7 @@ static hf_status make(hf_worker *worker, const char *task_queue)
         worker->owns_runtime = true;
     }
     HF_TRY(make_parts(worker));
+    HF_TRY(hf_wf_seats_open(worker));
     return name_it(worker, task_queue);
 }
 
@@ -220,6 +226,8 @@ hf_status hf_worker_release(hf_worker *worker)
     hf_allocator memory = worker->memory;
     hf_assert(atomic_load(&worker->runs_count) == 0 && atomic_load(&worker->jobs_count) == 0); /* worker-K4 */
     hf_assert(hf_list_is_empty(&worker->busy));
+    hf_wf_seats_close(worker);
+    (void)hf_dispatcher_free(worker->local_pool);
     (void)hf_dispatcher_free(worker->pool);
     (void)hf_sem_free(worker->local_slots);
     (void)hf_sem_free(worker->activity_slots);

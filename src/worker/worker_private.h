@@ -6,15 +6,17 @@
  *       +-- cache: runs by run id, least recently used first
  *       +-- keeper: the thread that owns all of this while it runs (keeper.c)
  *
- * worker-K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the
- *     cache's lock, and only to put something into its mailbox.
+ * worker-K1  A run's hf_wf belongs to the driver that plays it: one at a time, always on the same scheduler, and none while
+ *     it has nothing to do (drivers.c). Others reach it under the cache's lock, and only to put something into its mailbox.
  * worker-K2  A run is in the cache's table from its first task until it is taken out. Code that takes it out tells it to
  *     end. So code that finds it in the table may post to it.
  * worker-K3  The behaviour of a workflow's fibers depends on the events that were applied, in their order, and on
  *     nothing else.
  * worker-K4  Work that hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory. It
  *     may not call the service any more, which may be closed by then: all calls go through `guard`, which refuses them
- *     from then on. */
+ *     from then on.
+ * worker-K5  An activity or child without a fiber costs at most 512 bytes beside its payload: its job, its branch and its
+ *     command (forks.c). */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
@@ -50,12 +52,22 @@ typedef struct hf_wf_cache {
     hf_spin lock;
     hf_list buckets[HF_WF_BUCKETS]; /* hf_wf.bucket, by the hash of the run id */
     hf_list lru;                    /* hf_wf.lru, least recently used first */
+    hf_list stuck;                  /* hf_wf.bucket of runs that were given up and have not ended; not in the table */
     size_t count;
     size_t bytes;      /* sum of the memory that the runs have reported */
     bool is_closed;    /* stopping: runs end after their step */
     int64_t look_ns;   /* mono: when the keeper looks for idle runs; 0 = it has no date */
     uint64_t released; /* runs that were told to end, so far */
 } hf_wf_cache;
+
+/* Where the runs of one scheduler get their drivers. Under the cache's lock. See drivers.c. */
+typedef struct hf_wf_seat {
+    hf_worker *worker;
+    hf_list ready; /* hf_wf.ready: runs that want a driver */
+    hf_list idle;  /* hf_wait.node: drivers without a run */
+    int idle_count;
+    hf_dispatcher *on; /* drivers that are forked onto this run on the seat's scheduler */
+} hf_wf_seat;
 
 struct hf_worker {
     hf_service *service; /* the guard's: all calls go here */
@@ -85,12 +97,15 @@ struct hf_worker {
     hf_chan *stop;               /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
-    hf_sem *local_slots;                 /* of local activities: an activity's poller holds a slot while it waits */
-    hf_dispatcher *pool;                 /* activities' threads */
-    hf_scope *runs;                      /* drivers; open while it runs */
+    hf_sem *local_slots;       /* of local activities: an activity's poller holds a slot while it waits */
+    hf_dispatcher *local_pool; /* of local activities: theirs do not wait for threads of the others */
+    hf_dispatcher *pool;       /* activities' threads */
+    hf_scope *runs;            /* drivers; open while it runs */
+    hf_wf_seat *seats;         /* by the number of the scheduler */
+    int seat_count;
     hf_scope *jobs;                      /* activities */
     hf_chan *ended;                      /* while it stops: one of the two below has gone down */
-    atomic_int runs_count;               /* drivers that have not ended */
+    atomic_int runs_count;               /* runs in memory */
     atomic_int jobs_count;               /* activities that have not ended */
     hf_chan *hush;                       /* closed: answers that were refused are no longer sent again */
     hf_spin local_lock;                  /* between runs and their local activities (local.h) */
@@ -176,8 +191,8 @@ typedef struct hf_activity_counts {
 hf_activity_counts hf_activity_count(hf_worker *worker);
 /* Logs each activity whose function still runs, by name. */
 void hf_activity_report(hf_worker *worker, const char *event);
-/* The watchdog looks after the worker's pool. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
-hf_status hf_activity_watch_pool(hf_worker *worker);
+/* The watchdog looks after a pool of the worker. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
+hf_status hf_activity_watch_pool(hf_worker *worker, hf_dispatcher *pool);
 /* Activities whose function runs; and those of them whose slot went to another one, because they are zombies. */
 void hf_activity_tally(hf_worker *worker, uint64_t *ret_running, uint64_t *ret_zombies);
 /* Called by the keeper when a fiber may have become a zombie: frees the slot of an activity on it. */
@@ -193,11 +208,21 @@ typedef struct hf_wtask {
     hf_node node;   /* in a run's mailbox */
     hf_arena arena; /* memory of everything about the task, `task` included; freed with it */
     const hf_pb_poll_workflow_task_queue_response *task;
-    bool is_ahead; /* it may have come before its start was durable (service-V2) */
+    bool is_ahead;     /* it may have come before its start was durable (service-V2) */
+    hf_arena steps[2]; /* decoded events of the step at hand, and of what follows it: history.c */
+    hf_list pages;     /* of history, that were asked for */
 } hf_wtask;
 
 hf_wtask *hf_wtask_new(hf_worker *worker); /* NULL = out of memory */
+/* history.c: frees the pages whose last event comes before this one. */
+void hf_wf_pages_free(hf_worker *worker, hf_list *pages, int64_t before);
 void hf_wtask_free(hf_worker *worker, hf_wtask *task);
+
+/* ---- drivers.c --------------------------------------------------------------------------------------------------- */
+
+hf_status hf_wf_seats_open(hf_worker *worker); /* Fails: HF_ERR_NOMEM */
+hf_status hf_wf_seats_fill(hf_worker *worker); /* when worker->runs is open. Fails: as hf_fork */
+void hf_wf_seats_close(hf_worker *worker);     /* accepts seats that were opened in part */
 
 /* ---- cache.c ----------------------------------------------------------------------------------------------------- */
 
@@ -213,9 +238,12 @@ typedef struct hf_stuck_step {
     bool is_query;    /* the task of a query */
     int64_t since_ns; /* mono */
 } hf_stuck_step;
-/* Finds a run whose turn began before `before_ns` and gives it up: the caller must answer its step, and further
- * tasks of the run are dropped until its fiber returns. False: there is none, or no memory. */
-bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step);
+/* Finds a run whose turn began before `before_ns` and gives it up: it leaves the table, so that its next task is played on a
+ * new fiber, and the caller must answer its step. Tasks in its mailbox are moved to `left`: the caller gives them back.
+ * False: there is none, or no memory. */
+bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step, hf_list *left);
+/* Gives tasks back that were in a mailbox: the next polls get them. Their slots are free again. */
+void hf_wf_give_back(hf_worker *worker, hf_list *tasks);
 /* Logs each run that is in the middle of a step, by name. */
 void hf_wf_cache_report(hf_worker *worker, const char *event);
 /* reach.c: hf_witness.pin and hf_witness.cancel. */
@@ -224,7 +252,7 @@ void hf_activity_cancel(void *pinned);
 /* Tells a witness about a run that is in memory and not in a step. */
 void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
 /* Called by the driver around a step. hf_wf_cache_leave_step returns whether the driver must still answer the step;
- * a lost run is given up from then on. */
+ * a lost run is given up from then on, as hf_wf_cache_give_up does it. */
 void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task);
 bool hf_wf_cache_leave_step(hf_wf *wf, bool is_lost);
 /* Called by the driver after a step: the run was used just now, and uses `bytes` of memory. Runs beyond the bounds

@@ -689,6 +689,9 @@ hf_status use_workers()
            HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), {.id = "id"}) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(nullptr, "type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(nullptr, "name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) ==
+           HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", nullptr, {.arg = nullptr}) == HF_ERR_MISUSE);
     EXPECT(hf_on_query("name", nullptr, {.arg = nullptr}) == HF_ERR_MISUSE);
     EXPECT(hf_on_update("name", nullptr, {.may_be_left = true}) == HF_ERR_MISUSE);
@@ -705,6 +708,10 @@ hf_status use_workers()
     EXPECT(hf_child_run("type", hf_payload_none(), nullptr, child_options) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), child_options) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(nullptr, "type", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(nullptr, "type", hf_payload_none(), nullptr, child_options) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(nullptr, "name", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(nullptr, "name", hf_payload_none(), nullptr, activity_options) == HF_ERR_MISUSE);
     EXPECT(hf_external_signal("id", "name", hf_payload_none()) == HF_ERR_MISUSE);
     EXPECT(hf_external_cancel("id", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_signal_try("name", nullptr) == HF_ERR_MISUSE);

@@ -22,6 +22,7 @@ extern const program programs_of_verbs[];   /* programs_verbs.c */
 extern const program programs_of_scopes[];  /* programs_scopes.c */
 extern const program programs_of_cancels[]; /* programs_cancels.c */
 extern const program programs_of_runs[];    /* programs_runs.c */
+extern const program programs_of_forks[];   /* programs_forks.c */
 extern const program programs_of_storm[];   /* storm_2.c */
 
 /* What a workflow was told so far, as text: its result. */

@@ -200,6 +200,15 @@ static const recording RECORDINGS[] = {
      false,
      0,
      {{1500, SIGNAL, "never", "1"}, {2000, SIGNAL, "stop", NULL}, {0, LEAVE, NULL, NULL}, {9000, COME, NULL, NULL}}},
+    {"fork-joins", NULL, IN, false, 0, {{0}}},
+    {"fork-cancels", NULL, IN, false, 0, {{0}}},
+    {"fork-run-cancel", "fork-joins", IN, false, 0, {{500, CANCEL, "enough", NULL}}},
+    {"fork-late",
+     "fork-joins",
+     IN,
+     false,
+     0,
+     {{500, LEAVE, NULL, NULL}, {20000, COME, NULL, NULL}}},        /* ends in one step */
     {"meets-news", NULL, IN, false, 3, {{1000, BURST, "go", "1"}}}, /* its last task fails, for news has come */
 };
 

@@ -344,6 +344,21 @@ static void put_event(reel *r, const hf_pb_command *command, hf_pb_history_event
     case HF_PB_COMMAND_MODIFY_WORKFLOW_PROPERTIES_COMMAND_ATTRIBUTES:
         EVENT_OF(r, event, WORKFLOW_PROPERTIES_MODIFIED, workflow_properties_modified);
         break;
+    case HF_PB_COMMAND_START_CHILD_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, START_CHILD_WORKFLOW_EXECUTION_INITIATED, start_child_workflow_execution_initiated);
+        event->start_child_workflow_execution_initiated_event_attributes->workflow_id =
+            command->start_child_workflow_execution_command_attributes->workflow_id;
+        event->start_child_workflow_execution_initiated_event_attributes->workflow_type =
+            command->start_child_workflow_execution_command_attributes->workflow_type;
+        break;
+    case HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+                 request_cancel_external_workflow_execution_initiated);
+        event->request_cancel_external_workflow_execution_initiated_event_attributes->workflow_execution =
+            attributes(r, sizeof(hf_pb_workflow_execution));
+        event->request_cancel_external_workflow_execution_initiated_event_attributes->workflow_execution->workflow_id =
+            command->request_cancel_external_workflow_execution_command_attributes->workflow_id;
+        break;
     case HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
         EVENT_OF(r, event, WORKFLOW_EXECUTION_COMPLETED, workflow_execution_completed);
         break;

@@ -8,6 +8,8 @@
  *     fork            the scopes of members fork onto the crew's dispatcher, which leads to hf_crew_start
  *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
  *
+ * A child without a fiber is in job.c.
+ *
  * fiber-W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox,
  *           alarms and other fibers wait. A turn is as short as the code between two waits. A message of a member to
  *           a scope of its own crew does not go to the inbox, where it would be read too late and as one from
@@ -22,6 +24,7 @@
  * fiber-W5  An evicted member that does not return is stranded (strand.c). So an eviction ends, whatever the members
  *           do, unless one of them no longer calls the library. */
 #include "fiber/crew/crew_struct.h"
+#include "fiber/crew/job.h"
 #include "fiber/crew/owned.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/wait.h"
@@ -81,10 +84,15 @@ bool hf_crew_post(const hf_scope *scope, hf_msg *msg)
     if (HF_LIKELY(crew == NULL || self == NULL || !hf_crew_owns(crew, self))) {
         return false;
     }
+    hf_crew_mail(crew, msg);
+    return true;
+}
+
+void hf_crew_mail(hf_crew *crew, hf_msg *msg)
+{
     msg->next = NULL;
     *(crew->mail_tail != NULL ? &crew->mail_tail->next : &crew->mail_head) = msg;
     crew->mail_tail = msg;
-    return true;
 }
 
 /* By the driver, or a member that is about to leave. */
@@ -219,7 +227,11 @@ void hf_crew_start(hf_sched *sched, hf_branch *branch)
 {
     hf_crew *crew = hf_crew_of_dispatcher(branch->on);
     hf_assert(crew != NULL && crew->sched == sched); /* fiber-W2 */
-    if (crew->is_evicted) {                          /* a delayed branch: it ends without having begun */
+    if (hf_branch_is_job(branch)) {
+        hf_crew_job_start(branch);
+        return;
+    }
+    if (crew->is_evicted) { /* a delayed branch: it ends without having begun */
         branch->status = HF_ERR_EVICTED;
         hf_branch_drop(sched, branch);
         hf_branch_ended(sched, branch);
@@ -231,6 +243,7 @@ void hf_crew_start(hf_sched *sched, hf_branch *branch)
     }
     member->kind = HF_FIBER_MEMBER;
     member->crew = crew;
+    hf_set_place(member, NULL, 0);
     hf_list_push_back(&crew->members, &member->members);
     push_ready(crew, member);
 }
@@ -381,6 +394,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     crew->driver = self;
     hf_list_init(&crew->members);
     hf_list_init(&crew->timers);
+    hf_list_init(&crew->jobs);
     hf_list_init(&crew->owned);
     crew->ops = options->ops;
     crew->state = options->state;
@@ -390,6 +404,49 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     *ret_crew = crew;
     hf_leave(self);
     return HF_OK;
+}
+
+/* Without a driver nobody has the root scope open, and no cancel finds it. Pictures of the runtime find it in a list, and show
+ * it where the driver was. */
+void hf_crew_let_go(hf_crew *crew)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_scope *root = crew->root;
+    hf_assert(self == crew->driver && self->scope == root && self->branch != NULL);
+    hf_assert(!crew->is_turning && !crew->is_lost); /* fiber-W1, fiber-W4 */
+    self->scope = root->outer;
+    self->cx = root->parent_cx;
+    root->outer = NULL;
+    root->parent_cx = &self->branch->scope->cx;
+    crew->driver = NULL;
+    hf_spin_lock(&root->rt->roots_lock);
+    root->owner = NULL;
+    hf_list_push_back(&root->rt->parked, &root->roots);
+    hf_spin_unlock(&root->rt->roots_lock);
+    hf_leave(self);
+}
+
+void hf_crew_take_over(hf_crew *crew)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_scope *root = crew->root;
+    hf_assert(self->kind == HF_FIBER_PLAIN && self->sched == crew->sched); /* fiber-F1, fiber-W2 */
+    hf_assert(crew->driver == NULL && root->owner == NULL);
+    hf_spin_lock(&root->rt->roots_lock);
+    hf_list_remove(&root->roots);
+    root->owner = self;
+    hf_spin_unlock(&root->rt->roots_lock);
+    root->outer = self->scope;
+    root->parent_cx = self->cx;
+    self->scope = root;
+    self->cx = &root->cx;
+    crew->driver = self;
+    hf_leave(self);
+}
+
+int hf_crew_home(const hf_crew *crew)
+{
+    return crew->sched->index;
 }
 
 /* hf_fork refuses shields, because the owner of a shield should not wait for children. The root scope of a
@@ -413,7 +470,7 @@ bool hf_crew_is_over(const hf_crew *crew)
  * fiber parks; deeper excursions are not seen. */
 size_t hf_crew_bytes(const hf_crew *crew)
 {
-    size_t bytes = sizeof *crew;
+    size_t bytes = sizeof *crew + crew->job_count * sizeof(hf_branch);
     HF_LIST_EACH(node, &crew->members)
     {
         const hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
@@ -494,6 +551,7 @@ static void release_members(hf_crew *crew)
             hf_wake(wait, HF_ERR_EVICTED);
         }
     }
+    hf_crew_drop_jobs(crew); /* fibers that join them follow */
 }
 
 void hf_crew_evict(hf_crew *crew)
@@ -549,6 +607,19 @@ void *hf_crew_self_state(const hf_crew_ops *ops)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
     return self != NULL && self->crew != NULL && self->crew->ops == ops ? self->crew->state : NULL;
+}
+
+const char *hf_crew_self_place(int *ret_line)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    const char *file = NULL;
+    *ret_line = 0;
+    if (self != NULL && self->crew != NULL) {
+        file = self->file;
+        *ret_line = self->line;
+        hf_set_place(self, NULL, 0);
+    }
+    return file;
 }
 
 bool hf_crew_self_is_evicted(void)

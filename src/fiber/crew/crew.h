@@ -1,6 +1,6 @@
 /* hf_crew: fibers that run only when their driver says so. Workflows are made of them.
  *
- * A crew belongs to one fiber, its driver, and to that fiber's scheduler. Its fibers, the members, have a ready list
+ * A crew belongs to one fiber at a time, its driver, and always to the scheduler of its first driver. Its fibers, the members, have a ready list
  * of their own: first in first out by wake-up, and a fork appends to it. They run inside hf_crew_turn and nowhere
  * else. There the first member runs until it parks or ends, then the next, until none is ready. No other thread
  * steals them. So the same inputs in the same order give the same run. With its own scopes, channels and locks a
@@ -64,6 +64,12 @@ typedef struct hf_crew_options {
 /* The calling fiber becomes the driver. Until hf_crew_close it is inside a scope that no cancel from outside enters.
  * Fails: HF_ERR_NOMEM, HF_ERR_MISUSE (the caller is not a plain fiber). */
 hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options);
+/* The driver leaves the crew, which waits for its next turn without one. Until hf_crew_take_over nobody may use it. */
+void hf_crew_let_go(hf_crew *crew);
+/* The calling fiber, a plain one of the crew's scheduler, becomes the driver. */
+void hf_crew_take_over(hf_crew *crew);
+/* The number of its scheduler: hf_home_dispatcher_new. */
+int hf_crew_home(const hf_crew *crew);
 /* Evicts the members that are left and frees the crew. Waits for a lost member, but for nothing else. Accepts NULL. */
 void hf_crew_close(hf_crew *crew);
 /* Forks a member beside those that are there. It runs in the next turn. The first one is the crew's main member. Fails:
@@ -105,6 +111,9 @@ bool hf_crew_is_disturbed(const hf_crew *crew);
 
 /* The owner's state if the caller is a member of a crew with these ops, else NULL. On any fiber or thread. */
 void *hf_crew_self_state(const hf_crew_ops *ops);
+/* Where the verb was called that the caller, a member, is in (hf_here), and forgets it. NULL: unknown, or the caller is the
+ * driver. */
+const char *hf_crew_self_place(int *ret_line);
 /* Whether the caller is a member of an evicted crew, whose actions have no effect any more. */
 bool hf_crew_self_is_evicted(void);
 

@@ -15,6 +15,8 @@ void hf_crew_ready(hf_fiber *member);
 /* Puts a message for the home of this scope into the crew's mailbox, if the scope is a crew's and the caller is one
  * of its fibers. False: it is not, and the caller posts the message to the home. */
 bool hf_crew_post(const hf_scope *scope, hf_msg *msg);
+/* The same for a caller that knows the crew: the message runs at the next switch, or when a turn begins. */
+void hf_crew_mail(hf_crew *crew, hf_msg *msg);
 /* Leaves a member that has parked, for the next member or the driver. Returns when the member is resumed. */
 void hf_crew_leave(hf_fiber *self);
 /* The branch of a member has ended, and its stack is a plain one again. Returns the fiber that runs next. */

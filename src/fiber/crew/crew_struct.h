@@ -9,13 +9,15 @@
 struct hf_crew {
     hf_dispatcher on;     /* first: the dispatcher onto which the members' scopes fork */
     hf_sched *sched;      /* the driver's; never changes */
-    hf_fiber *driver;     /* runs when no member is ready */
+    hf_fiber *driver;     /* runs when no member is ready; NULL = none has it (hf_crew_let_go) */
     hf_fiber *ready_head; /* members that can continue, first in first out */
     hf_fiber *ready_tail;
     hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: fiber-W1 */
     hf_msg *mail_tail;
     hf_list members;  /* fibers with a branch of the crew */
     hf_list timers;   /* armed */
+    hf_list jobs;     /* hf_crew_job.node: children without a fiber (job.h) */
+    size_t job_count; /* in jobs */
     hf_list owned;    /* objects that members made: owned.h */
     hf_scope *root;   /* owned by the driver; holds the first member's branch */
     hf_branch *first; /* kept by the root scope */

@@ -29,6 +29,7 @@ struct hf_conn {
 
 static const hf_wait_kind READ = {"hf_conn_read", hf_fd_abort};
 static const hf_wait_kind WRITE = {"hf_conn_write", hf_fd_abort};
+static const hf_wait_kind WAIT = {"hf_conn_wait", hf_fd_abort};
 static const hf_wait_kind OPEN = {"hf_conn_open", hf_fd_abort};
 
 /* ---- Making and closing ------------------------------------------------------------------------------------------ */
@@ -187,6 +188,40 @@ hf_status hf_conn_shutdown(hf_conn *conn)
         release(conn);
     }
     HF_LEAVE(self, status);
+}
+
+/* ---- Without waiting --------------------------------------------------------------------------------------------- */
+
+hf_status hf_conn_try_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len)
+{
+    hf_env *env = conn->handle.rt->env;
+    hf_assert(len > 0);
+    return env->ops->read(env, NULL, conn->handle.fd, buf, len, ret_len);
+}
+
+hf_status hf_conn_try_write(hf_conn *conn, const void *buf, size_t len, size_t *ret_len)
+{
+    hf_env *env = conn->handle.rt->env;
+    hf_assert(len > 0);
+    return env->ops->write(env, NULL, conn->handle.fd, buf, len, ret_len);
+}
+
+hf_status hf_conn_wait(hf_conn *conn, int events, hf_instant deadline)
+{
+    hf_fiber *self = hf_enter(conn->handle.rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_assert(events != 0 && self->sched != NULL); /* on a fiber */
+    hf_fd_user user = {&WAIT, conn->peer, &conn->handle.closed, false};
+    hf_status status = hf_fd_wait_on(self, conn->handle.rt, conn->handle.fd, events, deadline, &user);
+    hf_leave(self);
+    return status;
+}
+
+void hf_conn_poke(hf_conn *conn)
+{
+    hf_fd_poke(conn->handle.rt, conn->handle.fd);
 }
 
 /* ---- Connecting -------------------------------------------------------------------------------------------------- */

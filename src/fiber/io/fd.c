@@ -9,7 +9,11 @@
 
 #include "fiber/sched/wait.h"
 
-enum { BUCKETS = 256 };
+enum {
+    BUCKETS = 256,
+    POKED = 4 /* in `ready`: hf_fd_poke came while nobody waited */
+};
+_Static_assert((POKED & (HF_READABLE | HF_WRITABLE)) == 0, "a bit of its own");
 
 typedef struct fd_slot {
     struct fd_slot *next;
@@ -224,12 +228,16 @@ static hf_status begin(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
         return hf_fail(op, HF_ERR_MISUSE, "somebody else waits for the same direction of %s (descriptor %d)",
                        user->object, slot->fd);
     }
+    if ((slot->ready & POKED) != 0) {
+        slot->ready &= ~POKED;
+        return HF_OK;
+    }
     bool again = user->level || slot->is_foreign;
     if (!again && slot->watched && (slot->ready & events) != 0) {
         slot->ready &= ~events;
         return HF_OK;
     }
-    slot->ready &= slot->is_foreign ? 0 : ~events;
+    slot->ready &= slot->is_foreign ? 0 : ~events; /* not poked: see above */
     HF_TRY(watch(rt, op, slot, sched, again));
     slot->is_foreign = user->level;
     for (int i = 0; i < 2; i++) {
@@ -277,6 +285,23 @@ hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_i
         hf_self_note(self, status, verb);
     }
     return status;
+}
+
+void hf_fd_poke(hf_runtime *rt, int fd)
+{
+    fd_bucket *bucket = bucket_of(rt, fd);
+    hf_wait *taken[2];
+    int count = 0;
+    hf_spin_lock(&bucket->lock);
+    fd_slot *slot = find(bucket, fd);
+    if (slot != NULL) {
+        count = take_waiters(slot, HF_READABLE | HF_WRITABLE, taken);
+        slot->ready |= count == 0 ? POKED : 0;
+    }
+    hf_spin_unlock(&bucket->lock);
+    for (int i = 0; i < count; i++) {
+        hf_wake(taken[i], HF_OK);
+    }
 }
 
 void hf_fd_drop(hf_runtime *rt, int fd)

@@ -21,6 +21,10 @@ void hf_fd_poll(hf_sched *sched, hf_instant deadline);
 hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_instant deadline,
                         const hf_fd_user *user);
 bool hf_fd_abort(hf_wait *wait);
+/* Ends a wait for the descriptor with HF_OK, in any direction; if no fiber waits, the next wait returns at once. From any thread,
+ * inside the library or on a thread that is not a fiber's. The descriptor may have been closed by then, and its number reused:
+ * then another fiber wakes for nothing. */
+void hf_fd_poke(hf_runtime *rt, int fd);
 /* Stops watching, and wakes fibers that still wait with HF_ERR_CLOSED. To be called before the descriptor is closed. */
 void hf_fd_drop(hf_runtime *rt, int fd);
 

@@ -3,6 +3,7 @@
 
 #include "base/span.h"
 #include "fiber/crew/crew_private.h"
+#include "fiber/crew/job.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 
@@ -208,9 +209,48 @@ static void refuse_branch(hf_sched *sched, hf_branch *branch)
     hf_branch_ended(sched, branch);
 }
 
+hf_dispatcher *hf_home_dispatcher_new(hf_runtime *rt, int index)
+{
+    hf_dispatcher_options options = {.size = sizeof options, .name = "home"};
+    hf_assert(index >= 0 && index < rt->sched_count);
+    hf_dispatcher *made = hf_dispatcher_make(rt, &options, HF_DISPATCH_HOME);
+    if (made != NULL) {
+        made->home = rt->scheds[index];
+    }
+    return made;
+}
+
+static void start_here(hf_sched *sched, hf_branch *branch)
+{
+    hf_fiber *fiber = hf_sched_start_branch(sched, branch);
+    if (fiber != NULL) { /* else there was no stack, and the branch has ended */
+        hf_sched_ready_push(sched, fiber);
+    }
+}
+
+static void on_start_msg(hf_sched *sched, hf_msg *msg)
+{
+    start_here(sched, HF_CONTAINER(msg, hf_branch, msg));
+}
+
+static void start_at_home(hf_sched *sched, hf_branch *branch)
+{
+    hf_sched *home = branch->on->home;
+    if (home == sched) {
+        start_here(sched, branch);
+    } else {
+        branch->msg.run = on_start_msg;
+        hf_sched_post(home, &branch->msg);
+    }
+}
+
 void hf_dispatch_branch(hf_sched *sched, hf_branch *branch)
 {
     hf_assert(branch->scope->home == sched); /* fiber-F1 */
+    if (branch->on->kind == HF_DISPATCH_HOME) {
+        start_at_home(sched, branch);
+        return;
+    }
     if (branch->on->kind == HF_DISPATCH_SERIAL) {
         hf_serial_start(sched, branch);
         return;
@@ -280,7 +320,11 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_branch *branch)
     hf_dispatcher *on = branch->on;
     hf_assert(branch->scope->home == sched); /* fiber-F1 */
     hf_assert(atomic_load_explicit(&branch->cancel_requested, memory_order_relaxed));
-    if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
+    if (hf_branch_is_job(branch)) {
+        hf_crew_job_cancel(branch);
+        return true;
+    }
+    if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW || on->kind == HF_DISPATCH_HOME ||
         __atomic_load_n(&branch->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
         return false;
     }

@@ -8,7 +8,8 @@ typedef enum hf_dispatcher_kind {
     HF_DISPATCH_POOL,
     HF_DISPATCH_VIEW,
     HF_DISPATCH_SERIAL,
-    HF_DISPATCH_CREW
+    HF_DISPATCH_CREW,
+    HF_DISPATCH_HOME /* one scheduler: its branches are not stolen */
 } hf_dispatcher_kind;
 
 /* Work for a pool thread. Embedded in a blocking call or a branch. */
@@ -73,6 +74,7 @@ struct hf_dispatcher {
     struct hf_pool_thread *living;
     struct hf_pool_thread *dead; /* ended, to be joined */
     hf_node pools;               /* in rt->pools; not of the default pool */
+    hf_sched *home;              /* HF_DISPATCH_HOME: where its branches run */
 };
 
 /* Gives a task to a pool or view. Fails: HF_ERR_LIMIT (queue_max, or no thread could be started and none is there). */
@@ -93,6 +95,9 @@ hf_thread *hf_pool_thread_handle(hf_fiber *thread);
 bool hf_pool_widen(hf_fiber *thread);
 void hf_pool_narrow(hf_fiber *thread);
 void hf_pool_free(hf_dispatcher *pool); /* joins its threads */
+/* Onto this dispatcher branches are forked that must run on the scheduler with this number: each gets its stack there and
+ * stays. Freed by hf_dispatcher_free. NULL: out of memory. */
+hf_dispatcher *hf_home_dispatcher_new(hf_runtime *rt, int index);
 /* NULL: out of memory. */
 hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind);
 void hf_serial_start(hf_sched *sched, hf_branch *branch);

@@ -218,7 +218,7 @@ static bool abort_sleep(hf_wait *wait)
 
 static const hf_wait_kind SLEEP = {"hf_sleep", abort_sleep};
 
-hf_status hf_sleep(hf_span span)
+hf_status(hf_sleep)(hf_span span)
 {
     HF_VERB_ENTER(self, hf_sleep, NULL);
     hf_status status = hf_may_wait(self, "hf_sleep");

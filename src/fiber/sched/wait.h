@@ -78,8 +78,11 @@ bool hf_wait_abort_linked(hf_wait *wait);
 /* The deadline of a wait option struct (may be NULL). */
 static inline hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const hf_wait_options *options)
 {
-    return options == NULL || options->timeout.ns == 0 ? HF_INSTANT_NEVER
-                                                       : hf_self_deadline(self, rt, options->timeout);
+    if (HF_LIKELY(options == NULL || options->timeout.ns == 0)) {
+        return HF_INSTANT_NEVER;
+    }
+    hf_set_place(self, options->file, options->line);
+    return hf_self_deadline(self, rt, options->timeout);
 }
 /* HF_OK, or why self must not wait now: it is canceled, evicted, or inside a hook. */
 hf_status hf_may_not_wait(hf_fiber *self, const char *verb);

@@ -5,6 +5,14 @@
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
 
+void hf_here(const char *file, int line)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (self != NULL && self->crew != NULL) {
+        hf_set_place(self, file, line);
+    }
+}
+
 static hf_instant deadline_around(const hf_fiber *self)
 {
     if (self->scope != NULL) {
@@ -83,7 +91,7 @@ hf_span hf_time_left(void)
 
 /* ---- Shields: scopes without children that an outer cancel does not enter ---------------------------------------- */
 
-hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
+hf_status(hf_shield_open)(hf_span bound, hf_shield **ret_shield)
 {
     HF_VERB_ENTER(self, hf_shield_open, NULL);
     if (ret_shield == NULL) {

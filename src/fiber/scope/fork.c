@@ -1,6 +1,7 @@
 /* Children: how a branch is made and counted, where it goes, and what its end means for its scope. See scope.c,
  * fiber-J1 to fiber-J3. */
 #include "fiber/crew/crew_private.h"
+#include "fiber/crew/job.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/dispatch.h"
 #include "fiber/scope/branch.h"
@@ -149,38 +150,39 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *branch)
 }
 
 /* `branch` is only compared with NULL: NULL = it could not be made, or its dispatcher refused it. */
-static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *branch, hf_status status)
+static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *branch, const char *verb,
+                             hf_status status)
 {
     hf_assert(status != HF_OK);
     if (status == HF_ERR_NOMEM) {
-        return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
+        return hf_refuse_at(self, status, verb, "no memory for a child of scope '%s'", scope->name);
     }
     if (status == HF_ERR_LIMIT && self->crew != NULL && scope->tally.running < (uint64_t)scope->branches_max) {
-        return hf_crew_refuse_timer(self, "hf_fork");
+        return hf_crew_refuse_timer(self, verb);
     }
     if (status == HF_ERR_LIMIT) {
-        return hf_refuse_at(self, status, "hf_fork", "scope '%s' already has %lld children running, its .branches_max",
+        return hf_refuse_at(self, status, verb, "scope '%s' already has %lld children running, its .branches_max",
                             scope->name, (long long)scope->branches_max);
     }
     if (status == HF_ERR_EVICTED) {
-        hf_self_note(self, status, "hf_fork");
+        hf_self_note(self, status, verb);
         return status;
     }
     if (status == HF_ERR_MISUSE && branch == NULL && (self->crew != NULL || hf_crew_of_scope(scope) != NULL)) {
-        return hf_refuse_at(self, status, "hf_fork",
+        return hf_refuse_at(self, status, verb,
                             "scope '%s': only the workflow itself forks into its scopes, and only onto its own fibers",
                             scope->name);
     }
     if (status == HF_ERR_MISUSE && branch == NULL) {
-        return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes branches of its own runtime only");
+        return hf_refuse_at(self, status, verb, "a serial dispatcher takes branches of its own runtime only");
     }
     if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
-        return hf_refuse_at(self, status, "hf_fork",
+        return hf_refuse_at(self, status, verb,
                             "a hook must not wait for the answer of scope '%s', which is on another thread",
                             scope->name);
     }
-    return hf_refuse_at(self, status, "hf_fork", "the join '%s' of scope '%s' refused the child",
-                        scope->policy.hooks->name, scope->name);
+    return hf_refuse_at(self, status, verb, "the join '%s' of scope '%s' refused the child", scope->policy.hooks->name,
+                        scope->name);
 }
 
 /* The child may run before submit returns, and look for its own handle. */
@@ -228,6 +230,7 @@ static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void
             branch->stack_class = hf_stack_class_of(options->stack_size);
         }
         if (HF_UNLIKELY(options->delay.ns > 0)) {
+            hf_set_place(self, options->file, options->line);
             branch->is_delayed = true;
             branch->delay_ns = options->delay.ns;
         }
@@ -241,6 +244,17 @@ static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void
     }
     *ret_branch = branch;
     return HF_OK;
+}
+
+/* A branch that its scope did not take. Accepts NULL. */
+static void unmake_branch(hf_fiber *self, hf_scope *scope, hf_branch *branch)
+{
+    if (branch != NULL) {
+        if (branch->on != NULL) {
+            hf_dispatch_let_go(scope->rt, branch);
+        }
+        hf_branch_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, branch);
+    }
 }
 
 hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options)
@@ -275,13 +289,8 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
             status = submit_with_handle(self, scope, branch, options->ret_branch);
         }
         if (HF_UNLIKELY(status != HF_OK)) {
-            if (branch != NULL) {
-                if (branch->on != NULL) {
-                    hf_dispatch_let_go(scope->rt, branch);
-                }
-                hf_branch_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, branch);
-            }
-            (void)fork_failed(self, scope, branch, status);
+            unmake_branch(self, scope, branch);
+            (void)fork_failed(self, scope, branch, "hf_fork", status);
         }
     }
     hf_leave(self);
@@ -295,6 +304,30 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
     }
     return status;
 }
+
+hf_status hf_fork_job(hf_fiber *self, hf_scope *scope, hf_crew_job *job, const char *verb, const char *name,
+                      hf_branch **ret_branch)
+{
+    hf_branch *branch = NULL;
+    hf_assert(self->crew != NULL); /* fiber-W2 */
+    if (scope == NULL) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs an open scope", verb);
+    }
+    if (scope->is_shield) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "a shield has no children: open a scope inside it");
+    }
+    hf_fork_options options = {.size = sizeof options, .name = name, .ret_branch = ret_branch};
+    hf_status status = make_branch(self, scope, NULL, job, &options, &branch);
+    if (status == HF_OK) {
+        status = submit_with_handle(self, scope, branch, ret_branch);
+    }
+    if (status != HF_OK) {
+        unmake_branch(self, scope, branch);
+        return fork_failed(self, scope, branch, verb, status);
+    }
+    return HF_OK;
+}
+
 /* ---- The end of a child ------------------------------------------------------------------------------------------ */
 
 static void keep_failure(hf_scope *scope, hf_branch *branch)
@@ -342,7 +375,7 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_branch *branch)
     if (hooks->on_done == NULL || (hooks->failures_only && branch->status == HF_OK)) {
         return;
     }
-    hf_outcome outcome = {branch->index, branch->name, branch->arg, branch->status,
+    hf_outcome outcome = {branch->index, branch->name, branch->arg /* NULL for a job */, branch->status,
                           branch->failure != NULL ? &branch->failure->failure : NULL};
     hf_verdict verdict = HF_GO_ON;
     HF_IN_HOOK(sched, verdict = hooks->on_done(tally, &outcome));

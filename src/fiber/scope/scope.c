@@ -244,6 +244,7 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     if (HF_UNLIKELY(self->crew != NULL && options->on != NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "the children of a workflow run on its own fibers: use no .on"));
     }
+    hf_set_place(self, options->file, options->line);
     if (HF_UNLIKELY(self->crew != NULL) &&
         hf_crew_check_span(self, "hf_scope_open", ".timeout", options->timeout) != HF_OK) {
         HF_LEAVE(self, HF_ERR_INVALID);

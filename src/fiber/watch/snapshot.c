@@ -17,6 +17,7 @@
 #include "fiber/watch/snapshot.h"
 
 #include "fiber/crew/crew_private.h"
+#include "fiber/crew/job.h"
 #include "fiber/sched/dispatch.h"
 #include "fiber/sched/safepoint.h"
 #include "fiber/watch/backtrace.h"
@@ -123,7 +124,7 @@ static void see_scope(const camera *cam, uint32_t idx, uint32_t parent, hf_scope
     node->tally = scope->tally;
     node->by_thread = scope->by_thread;
     node->is_closing = scope->closing;
-    if (scope->by_thread) {
+    if (scope->by_thread || scope->owner == NULL) {
         node->parent_cx = scope->parent_cx != &cam->rt->root_cx ? scope->parent_cx : NULL;
         if (scope->joiner != NULL) {
             see_wait(snap, node, scope->joiner);
@@ -240,12 +241,14 @@ static void see_branch(const camera *cam, uint32_t idx, uint32_t parent, hf_bran
         node->reason = keep_string(cam->snap, branch->cx.reason);
     }
     node->name = keep_string(cam->snap, branch->name);
-    if (branch->on != NULL && branch->on->kind != HF_DISPATCH_SERIAL && branch->on->kind != HF_DISPATCH_CREW) {
+    if (branch->on != NULL && (branch->on->kind == HF_DISPATCH_POOL || branch->on->kind == HF_DISPATCH_VIEW)) {
         node->state = (uint8_t)see_pool_branch(cam, node, branch);
     } else if (atomic_load(&branch->at) != NULL) {
         node->state = (uint8_t)see_fiber(cam, node, branch->fiber);
     } else {
-        node->state = branch->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
+        node->state = branch->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED
+                      : hf_branch_is_job(branch)         ? HF_SNAP_JOB
+                                                         : HF_SNAP_NEW;
     }
 }
 
@@ -282,13 +285,15 @@ static bool see_roots(const camera *cam)
     for (;;) {
         size_t count = 0;
         hf_spin_lock(&rt->roots_lock);
-        HF_LIST_EACH(node, &rt->roots)
-        {
-            hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
-            if (count < room) {
-                hf_snap_node_at(snap, (uint32_t)count)->cx = &scope->cx;
+        for (int parked = 0; parked < 2; parked++) {
+            HF_LIST_EACH(node, parked == 0 ? &rt->roots : &rt->parked)
+            {
+                hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
+                if (count < room) {
+                    hf_snap_node_at(snap, (uint32_t)count)->cx = &scope->cx;
+                }
+                count++;
             }
-            count++;
         }
         hf_spin_unlock(&rt->roots_lock);
         if (count <= room) {

@@ -20,6 +20,7 @@ typedef enum hf_snap_kind { HF_SNAP_SCOPE, HF_SNAP_SHIELD, HF_SNAP_BRANCH } hf_s
     X(HF_SNAP_WAITING, "waiting")   /* parked */                                                   \
     X(HF_SNAP_READY, "ready")       /* parked, can go on */                                        \
     X(HF_SNAP_ON_POOL, "on a pool") /* on a thread of a pool */                                    \
+    X(HF_SNAP_JOB, "elsewhere")     /* an activity or a workflow, without a fiber */               \
     X(HF_SNAP_DONE, "done")         /* has returned, its scope was not told yet */
 
 typedef enum hf_snap_state {

@@ -86,6 +86,8 @@ CALL(update_result, hf_update_result_with(NULL, NULL, options))
 CALL(reset_run, hf_reset_with(NULL, NULL, options))
 CALL(cancel_run, hf_cancel_with(NULL, options))
 CALL(terminate_run, hf_terminate_with(NULL, options))
+CALL(fork_activity, hf_fork_activity_with(NULL, NULL, (hf_payload){0}, NULL, options))
+CALL(fork_child, hf_fork_child_with(NULL, NULL, hf_payload_none(), NULL, options))
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
 CALL(activity_fail, hf_activity_fail_with(NULL, options))
 CALL(signal_wait, hf_signal_wait_with(NULL, NULL, options))
@@ -163,6 +165,8 @@ static const struct {
     {"hf_cancel", cancel_run},
     {"hf_terminate", terminate_run},
     {"hf_activity_run", activity_run},
+    {"hf_fork_activity", fork_activity},
+    {"hf_fork_child", fork_child},
     {"hf_activity_fail", activity_fail},
     {"hf_activity_run_local", activity_run_local},
     {"hf_saga_open", saga_open},

@@ -309,6 +309,12 @@ CALL(hf_sleep, hf_sleep(hf_milliseconds(1)))
 CALL(hf_sleep_until, hf_sleep_until((hf_time){1}))
 CALL(hf_yield, hf_yield())
 CALL(hf_canceled, hf_canceled())
+static hf_status call_hf_here(things *t)
+{
+    (void)t;
+    hf_here("here.c", 1);
+    return HF_OK;
+}
 LOOK(hf_cancel_cause, hf_cancel_cause(NULL))
 LOOK(hf_time_left, hf_time_left())
 CALL_NEW(hf_shield_open, hf_shield, hf_shield_close, hf_seconds(1), &made)
@@ -687,11 +693,13 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_activity_run NULL
 #define call_hf_activity_run_local NULL
 #define call_hf_side_effect NULL
+#define call_hf_fork_activity NULL
 #define call_hf_signal_wait NULL
 #define call_hf_signal_wait_any NULL
 #define call_hf_signal_try NULL
 #define call_hf_child_run NULL
 #define call_hf_child_start NULL
+#define call_hf_fork_child NULL
 #define call_hf_external_signal NULL
 #define call_hf_external_cancel NULL
 #define call_hf_on_signal NULL

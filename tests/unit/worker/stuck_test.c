@@ -82,8 +82,7 @@ static hf_service *engine(void)
     return service;
 }
 
-/* A workflow task that has failed waits here for the next event of its run. The engine gives it again at once, the worker does not
- * answer that attempt, and the next one comes when it has timed out: after 10 s of real time. */
+/* A workflow task that has failed waits here for the next event of its run. The engine gives it again at once. */
 static hf_service *engine_without_attempts(void)
 {
     hf_service *service = NULL;
@@ -605,8 +604,69 @@ static void a_worker_that_has_no_activities_cancels_none(void **state)
     await_line("thread_replaced");
     assert_int_equal(hf_worker_stop(s.worker), HF_OK);
     assert_int_equal(pthread_join(s.thread, NULL), 0);
-    await_line("worker_left_behind queue=orders activities=0 workflows=1");
+    await_line("worker_left_behind queue=orders activities=0 workflows="); /* one, or two: it was tried again */
     assert_null(strstr(lines, "worker_cancels_activities"));
+    stage_close(&s);
+}
+
+/* ---- Tried again --------------------------------------------------------------------------------------------------- */
+
+static atomic_int attempts;
+
+/* Only the first one does not yield. */
+static hf_status loop_once(hf_payload in, hf_payload *ret_out)
+{
+    if (atomic_fetch_add(&attempts, 1) == 0) {
+        return loop(in, ret_out);
+    }
+    return hf_payload_printf(ret_out, "\"at the second go\"");
+}
+
+/* The task of the step that does not end is answered, and the next attempt is played on a new fiber, while the first one still
+ * keeps its own. */
+static void a_run_that_is_stuck_is_tried_again_at_once(void **state)
+{
+    (void)state;
+    stage s;
+    hf_execution *execution = NULL;
+    atomic_store(&attempts, 0);
+    stage_open(&s, engine(), 1, SIGURG, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop_once), HF_OK);
+    stage_run(&s, run_worker);
+    stage_keep_thread(&s, &execution);
+    expect_result(execution, "\"at the second go\"");
+    assert_null(strstr(lines, "workflow_came_back"));
+    atomic_store(&may_go_on, true);
+    await_line("workflow_came_back workflow=stuck");
+    assert_int_equal(atomic_load(&attempts), 2);
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    hf_execution_free(execution);
+    stage_close(&s);
+}
+
+/* Two fibers of it do not yield: that is enough. Its third task is refused. */
+static void a_run_that_is_stuck_twice_is_not_tried_a_third_time(void **state)
+{
+    (void)state;
+    stage s;
+    hf_worker_stats stats;
+    hf_execution *execution = NULL;
+    stage_open(&s, engine(), 1, SIGURG, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
+    stage_run(&s, run_worker);
+    stage_keep_thread(&s, &execution);
+    await_line("workflow_task_dropped");
+    assert_int_equal(hf_worker_stat(s.worker, &stats), HF_OK);
+    assert_int_equal(stats.stuck, 2);
+    assert_int_equal(stats.resident, 0);
+    atomic_store(&may_go_on, true);
+    await_line("workflow_came_back workflow=stuck");
+    assert_int_equal(hf_terminate(execution), HF_OK);
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    assert_int_equal(atomic_load(&cleaned_up), 2);
+    hf_execution_free(execution);
     stage_close(&s);
 }
 
@@ -641,6 +701,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
         cmocka_unit_test(the_signal_is_heard_while_a_workflow_keeps_the_thread),
         cmocka_unit_test(a_worker_that_has_no_activities_cancels_none),
+        cmocka_unit_test(a_run_that_is_stuck_is_tried_again_at_once),
+        cmocka_unit_test(a_run_that_is_stuck_twice_is_not_tried_a_third_time),
         cmocka_unit_test(an_activity_that_the_worker_does_not_have_is_in_the_log),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),

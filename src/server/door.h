@@ -1,0 +1,46 @@
+/* The door: a hf_service over gRPC. Listeners, connections, and the order in which they stop.
+ *
+ *     HF_TRY(hf_door_open(op, service, &options, &door));      on a fiber
+ *     HF_TRY(hf_door_listen(op, door, "tcp:127.0.0.1:7233"));  as often as needed
+ *     ... the connections are served by fibers of their own ...
+ *     hf_door_stop(door);                                      waits; then the service may be closed
+ *
+ * docs/adr/0022 has the shape and the reasons. */
+#ifndef HF_SERVER_DOOR_H
+#define HF_SERVER_DOOR_H
+
+#include "base/op.h"
+
+#include <holdfast/io.h>
+#include <holdfast/service.h>
+
+typedef struct hf_door hf_door;
+
+typedef struct hf_door_options {
+    int links_max;      /* connections at once; 0 = HF_DOOR_LINKS_MAX */
+    hf_span stop_grace; /* time that calls under way get when the door stops; 0 = 10 s */
+    hf_log_sink log;    /* NULL = none */
+    void *log_state;
+} hf_door_options;
+
+typedef struct hf_door_stats {
+    uint64_t links;       /* connections now */
+    uint64_t links_total; /* and ever */
+    uint64_t streams;     /* calls now, parked polls among them */
+    uint64_t calls;       /* answered */
+    uint64_t failures;    /* of those, with a code other than OK */
+    uint64_t cut;         /* connections that were cut: floods, broken frames, silence */
+    uint64_t returned;    /* tasks given back because the poll's stream was gone */
+} hf_door_stats;
+
+/* On a fiber, which owns the door; `service` must outlive it. Fails: HF_ERR_NOMEM. */
+hf_status hf_door_open(hf_op *op, hf_service *service, const hf_door_options *options, hf_door **ret_door);
+/* Starts to accept connections. `ret_address` (HF_ADDRESS_LEN_MAX bytes, or NULL) gets the address with its real port. */
+hf_status hf_door_listen(hf_op *op, hf_door *door, const char *address, char *ret_address);
+/* The figures now; from any thread. */
+void hf_door_stats_get(const hf_door *door, hf_door_stats *ret_stats);
+/* By the owner: health says NOT_SERVING, listeners close, every connection gets GOAWAY, parked polls are answered, calls under way get
+ * `stop_grace`, then everything is closed and freed. Accepts NULL. */
+void hf_door_stop(hf_door *door);
+
+#endif

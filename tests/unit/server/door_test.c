@@ -1,0 +1,432 @@
+/* The door on a simulated network, with the engine behind it: calls, refusals, polls that are canceled, the stop. */
+#include "support/h2_client.h"
+#include "support/support.h"
+
+#include "server/door.h"
+#include "service/grpc_code.h"
+#include "wire/grpc.h"
+#include "wire/gzip.h"
+
+#include <holdfast/service.h>
+
+#define SERVICE "/temporal.api.workflowservice.v1.WorkflowService/"
+
+/* What a case has: a server and a client. */
+typedef struct door_rig {
+    void (*one)(struct door_rig *rig);
+    hf_env *env;
+    hf_service *service;
+    hf_door *door;
+    char address[HF_ADDRESS_LEN_MAX];
+    h2_client client;
+    hf_arena arena;
+    hf_chan *words;  /* the server is ready */
+    hf_chan *orders; /* it shall stop */
+    bool is_stopped; /* the case stopped it itself */
+    int64_t stop_ns; /* how long that took */
+} door_rig;
+
+/* The server's fiber: from the opening to the stop that the case asks for. */
+static hf_status server_body(void *arg)
+{
+    door_rig *rig = arg;
+    hf_op op;
+    hf_op_init(&op);
+    hf_door_options options = {0};
+    int word = 0;
+    HF_TRY(hf_open("memory:", &rig->service));
+    HF_TRY(hf_door_open(&op, rig->service, &options, &rig->door));
+    HF_TRY(hf_door_listen(&op, rig->door, "tcp:127.0.0.1:0", rig->address));
+    HF_TRY(hf_chan_send(rig->words, &word));
+    HF_TRY(hf_chan_recv(rig->orders, &word));
+    hf_instant before = hf_now(NULL);
+    hf_door_stop(rig->door);
+    rig->stop_ns = hf_now(NULL).ns - before.ns;
+    return hf_close(rig->service);
+}
+
+static void stop(door_rig *rig)
+{
+    int word = 0;
+    rig->is_stopped = true;
+    HF_CHECK(hf_chan_send(rig->orders, &word) == HF_OK);
+}
+
+static hf_status rig_body(void *arg)
+{
+    door_rig *rig = arg;
+    int word = 0;
+    HF_AUTO(hf_chan_free) hf_chan *words = NULL;
+    HF_AUTO(hf_chan_free) hf_chan *orders = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_chan_new(sizeof word, &words));
+    HF_TRY(hf_chan_new(sizeof word, &orders));
+    HF_TRY(hf_scope_open(&scope, .name = "server"));
+    rig->words = words;
+    rig->orders = orders;
+    HF_TRY(hf_fork(scope, server_body, rig));
+    HF_TRY(hf_chan_recv(words, &word));
+    HF_TRY(h2_open(&rig->client, rig->address, hf_env_memory(rig->env)));
+    hf_arena_init(&rig->arena, hf_env_memory(rig->env));
+    rig->one(rig);
+    hf_arena_deinit(&rig->arena);
+    h2_close(&rig->client);
+    if (!rig->is_stopped) {
+        stop(rig);
+    }
+    return hf_join(scope);
+}
+
+static int64_t run_rig(void (*one)(door_rig *rig), uint64_t seed)
+{
+    door_rig rig = {.one = one};
+    rig.env = hf_sim_begin(seed);
+    hf_runtime_options options = hf_sim_runtime_options(rig.env, 2);
+    assert_int_equal(hf_run_with(rig_body, &rig, &options), HF_OK);
+    hf_sim_end(rig.env, NULL);
+    return rig.stop_ns;
+}
+
+static void start(door_rig *rig, const char *id)
+{
+    hf_pb_workflow_type type = {.name = HF_STR("hello")};
+    hf_pb_task_queue queue = {.name = HF_STR("q")};
+    hf_pb_start_workflow_execution_request request = {.namespace = HF_STR("default"),
+                                                      .workflow_id = hf_str_of(id),
+                                                      .workflow_type = &type,
+                                                      .task_queue = &queue,
+                                                      .request_id = hf_str_of(id),
+                                                      .identity = HF_STR("test")};
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_START_WORKFLOW_EXECUTION, &request, &rig->arena, NULL) == HF_GRPC_OK);
+}
+
+static const hf_pb_task_queue QUEUE = {.name = HF_STR_INIT("q")};
+
+static hf_pb_poll_workflow_task_queue_request poll_of(void)
+{
+    return (hf_pb_poll_workflow_task_queue_request){.namespace = HF_STR("default"),
+                                                    .task_queue = (hf_pb_task_queue *)(uintptr_t)&QUEUE,
+                                                    .identity = HF_STR("test")};
+}
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------------------- */
+
+static void ask_for_the_system(door_rig *rig)
+{
+    hf_pb_get_system_info_request request = {0};
+    hf_pb_get_system_info_response response;
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_GET_SYSTEM_INFO, &request, &rig->arena, &response) == HF_GRPC_OK);
+    HF_CHECK(hf_str_equal(response.server_version, HF_STR(HF_VERSION_TEXT)));
+    HF_CHECK(response.capabilities != NULL && response.capabilities->sdk_metadata);
+}
+
+static void a_call_is_answered(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+        run_rig(ask_for_the_system, seed);
+    }
+}
+
+static void give_out_a_task(door_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_request request = poll_of();
+    hf_pb_poll_workflow_task_queue_response response = {0};
+    start(rig, "w1");
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &rig->arena, &response) == HF_GRPC_OK);
+    HF_CHECK(response.task_token.len > 0 && response.history.len > 0);
+    HF_CHECK(response.workflow_execution != NULL &&
+             hf_str_equal(response.workflow_execution->workflow_id, HF_STR("w1")));
+}
+
+static void a_poll_gets_a_task(void **state)
+{
+    (void)state;
+    run_rig(give_out_a_task, 1);
+}
+
+static void wait_for_nothing(door_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_request request = poll_of();
+    static const h2_header SHORT[] = {{"grpc-timeout", "5S"}, {NULL, NULL}};
+    hf_instant before = hf_now(NULL);
+    h2_call *call = h2_begin_method(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, SHORT, &request);
+    bool is_gzip = false;
+    h2_wait(call);
+    int64_t took = hf_now(NULL).ns - before.ns;
+    HF_CHECK_SAY(call->status == HF_GRPC_OK && h2_message(call, &is_gzip).len == 0, "status %d", call->status);
+    HF_CHECK_SAY(took > 4000000000 && took < 5000000000, "after %lld ns", (long long)took);
+    h2_free(call);
+}
+
+static void a_poll_is_answered_before_its_caller_gives_up(void **state)
+{
+    (void)state;
+    run_rig(wait_for_nothing, 1);
+}
+
+/* ---- Refusals --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct refusal {
+    const char *path;
+    const h2_header headers[3];
+    const char *frame;
+    size_t frame_len;
+    int http;
+    int status;
+    const char *words;
+} refusal;
+
+static const refusal REFUSALS[] = {
+    {SERVICE "ListSchedules",
+     {{NULL, NULL}},
+     "\0\0\0\0\0",
+     5,
+     200,
+     HF_GRPC_UNIMPLEMENTED,
+     "unknown method ListSchedules for service temporal.api.workflowservice.v1.WorkflowService"},
+    {"/temporal.api.nobody.v1.Service/Call",
+     {{NULL, NULL}},
+     "\0\0\0\0\0",
+     5,
+     200,
+     HF_GRPC_UNIMPLEMENTED,
+     "unknown service temporal.api.nobody.v1.Service"},
+    {SERVICE "TellListener",
+     {{NULL, NULL}},
+     "\0\0\0\0\0",
+     5,
+     200,
+     HF_GRPC_UNIMPLEMENTED,
+     "unknown method TellListener"},
+    {"/nothing", {{NULL, NULL}}, "\0\0\0\0\0", 5, 200, HF_GRPC_UNIMPLEMENTED, "malformed method name: /nothing"},
+    {SERVICE "GetSystemInfo",
+     {{NULL, NULL}},
+     "\0\0\x50\0\0",
+     5,
+     200,
+     HF_GRPC_RESOURCE_EXHAUSTED,
+     "grpc: received message larger than max (5242880 vs. 4194304)"},
+    {SERVICE "GetSystemInfo",
+     {{NULL, NULL}},
+     "\0\0\0\0\2\xff\xff",
+     7,
+     200,
+     HF_GRPC_INVALID_ARGUMENT,
+     "GetSystemInfoRequest"},
+    {SERVICE "GetSystemInfo", {{NULL, NULL}}, "\0\0\0\0\5\xff", 6, 200, HF_GRPC_INTERNAL, "ended before its message"},
+    {SERVICE "GetSystemInfo", {{NULL, NULL}}, "\7\0\0\0\0", 5, 200, HF_GRPC_INTERNAL, "unknown flags"},
+    {SERVICE "GetSystemInfo", {{NULL, NULL}}, "\0\0\0\0\0\0\0\0\0\0", 10, 200, HF_GRPC_INTERNAL, "takes one message"},
+    {SERVICE "GetSystemInfo", {{NULL, NULL}}, "\1\0\0\0\0", 5, 200, HF_GRPC_INTERNAL, "compressed flag set"},
+    {SERVICE "GetSystemInfo",
+     {{"grpc-encoding", "gzip"}, {NULL, NULL}},
+     "\1\0\0\0\2xx",
+     7,
+     200,
+     HF_GRPC_INTERNAL,
+     "cannot decompress"},
+    {SERVICE "GetSystemInfo",
+     {{"grpc-encoding", "snappy"}, {NULL, NULL}},
+     "\0\0\0\0\0",
+     5,
+     200,
+     HF_GRPC_UNIMPLEMENTED,
+     "grpc-encoding"},
+    {SERVICE "GetSystemInfo",
+     {{"grpc-timeout", "soon"}, {NULL, NULL}},
+     "\0\0\0\0\0",
+     5,
+     200,
+     HF_GRPC_INTERNAL,
+     "grpc-timeout"},
+    {SERVICE "GetSystemInfo", {{"content-type", "text/plain"}, {NULL, NULL}}, "\0\0\0\0\0", 5, 415, -1, ""},
+    {SERVICE "GetSystemInfo", {{":method", "GET"}, {NULL, NULL}}, "", 0, 405, -1, ""},
+};
+
+static void be_refused(door_rig *rig)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(REFUSALS); i++) {
+        const refusal *row = &REFUSALS[i];
+        h2_call *call = h2_begin(&rig->client, row->path, row->headers, row->frame, row->frame_len);
+        h2_wait(call);
+        HF_CHECK_SAY(call->http == row->http && call->status == row->status &&
+                         strstr(call->message, row->words) != NULL,
+                     "row %zu: %d %d %s", i, call->http, call->status, call->message);
+        h2_free(call);
+    }
+    ask_for_the_system(rig); /* the connection is as good as before */
+}
+
+static void what_is_wrong_is_refused_in_known_words(void **state)
+{
+    (void)state;
+    run_rig(be_refused, 1);
+}
+
+static void be_told_details(door_rig *rig)
+{
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("nobody")};
+    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    h2_call *call = h2_begin_method(&rig->client, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, NULL, &request);
+    h2_wait(call);
+    HF_CHECK(call->status == HF_GRPC_NOT_FOUND);
+    HF_CHECK_SAY(call->details.len > 40, "%s", hf_buf_text(&call->details));
+    h2_free(call);
+}
+
+static void failures_carry_details(void **state)
+{
+    (void)state;
+    run_rig(be_told_details, 1);
+}
+
+static void send_gzip(door_rig *rig)
+{
+    hf_op op;
+    hf_op_init(&op);
+    static const h2_header GZIP[] = {
+        {"grpc-encoding", "gzip"}, {"grpc-accept-encoding", "identity, gzip"}, {NULL, NULL}};
+    hf_buf frame;
+    hf_buf_init(&frame, hf_env_memory(rig->env), SIZE_MAX / 2);
+    hf_buf_put(&frame, "\1\0\0\0\0", 5);
+    HF_CHECK(hf_gzip(&op, (hf_str){0}, &frame) == HF_OK);
+    frame.data[4] = (char)(frame.len - 5);
+    h2_call *call = h2_begin(&rig->client, SERVICE "GetSystemInfo", GZIP, frame.data, frame.len);
+    bool is_gzip = true;
+    h2_wait(call);
+    HF_CHECK(call->status == HF_GRPC_OK && h2_message(call, &is_gzip).len > 0 && !is_gzip);
+    h2_free(call);
+    hf_buf_deinit(&frame);
+}
+
+static void requests_may_be_compressed(void **state)
+{
+    (void)state;
+    run_rig(send_gzip, 1);
+}
+
+/* ---- Tasks that nobody takes ------------------------------------------------------------------------------------------------ */
+
+/* The first poll is reset; whenever the task comes, the second poll gets it. */
+static void lose_interest(door_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_request request = poll_of();
+    hf_pb_poll_workflow_task_queue_response response = {0};
+    h2_call *lost = h2_begin_method(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, NULL, &request);
+    h2_flush(&rig->client);
+    start(rig, "w1"); /* its task may be on its way to the first poll by now */
+    hf_h2_reset(rig->client.h2, &lost->h2, HF_H2_CANCEL);
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &rig->arena, &response) == HF_GRPC_OK);
+    HF_CHECK_SAY(response.task_token.len > 0 || lost->body.len > 5, "nobody has the task");
+    h2_free(lost);
+}
+
+/* The same with a connection that ends. */
+static void vanish(door_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_request request = poll_of();
+    hf_pb_poll_workflow_task_queue_response response = {0};
+    h2_client other;
+    HF_CHECK(h2_open(&other, rig->address, hf_env_memory(rig->env)) == HF_OK);
+    h2_call *lost = h2_begin_method(&other, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, NULL, &request);
+    h2_flush(&other);
+    start(rig, "w1");
+    h2_close(&other);
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &rig->arena, &response) == HF_GRPC_OK);
+    hf_door_stats stats;
+    hf_door_stats_get(rig->door, &stats);
+    HF_CHECK(stats.streams == 0);
+
+    lost->client = &rig->client;
+    h2_free(lost);
+}
+
+static void server_D3_a_task_whose_poll_is_gone_goes_to_another(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(60); seed++) {
+        run_rig(lose_interest, seed);
+        run_rig(vanish, seed);
+    }
+}
+
+/* ---- The stop --------------------------------------------------------------------------------------------------------------- */
+
+static void poll_until_the_stop(door_rig *rig)
+{
+    enum { POLLS = 20 };
+    static const char WATCH[] = "/grpc.health.v1.Health/Watch";
+    hf_pb_poll_workflow_task_queue_request request = poll_of();
+    h2_call *calls[POLLS];
+    h2_call *watch = h2_begin(&rig->client, WATCH, NULL, "\0\0\0\0\0", 5);
+    for (int i = 0; i < POLLS; i++) {
+        calls[i] = h2_begin_method(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, NULL, &request);
+    }
+    h2_flush(&rig->client);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK); /* virtual: the calls have arrived */
+    stop(rig);
+    for (int i = 0; i < POLLS; i++) {
+        bool is_gzip = false;
+        h2_wait(calls[i]);
+        HF_CHECK_SAY(calls[i]->status == HF_GRPC_OK && h2_message(calls[i], &is_gzip).len == 0, "poll %d: %d %s", i,
+                     calls[i]->status, calls[i]->message);
+        h2_free(calls[i]);
+    }
+    h2_wait(watch);
+    HF_CHECK(watch->body.len == 14 && memcmp(watch->body.data, "\0\0\0\0\2\x08\1\0\0\0\0\2\x08\2", 14) == 0);
+    HF_CHECK(watch->status == HF_GRPC_OK);
+    h2_free(watch);
+    while (h2_turn(&rig->client)) { /* to the end of the connection */
+    }
+}
+
+static void the_stop_answers_polls_and_tells_watchers(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+        int64_t took = run_rig(poll_until_the_stop, seed);
+        assert_true(took < 2000000000); /* it waited for nothing but the network */
+    }
+}
+
+static void ask_for_health(door_rig *rig)
+{
+    static const struct {
+        const char *frame;
+        size_t len;
+        int status;
+    } CASES[] = {
+        {"\0\0\0\0\0", 5, HF_GRPC_OK},
+        {"\0\0\0\0\x31\x0a\x2ftemporal.api.workflowservice.v1.WorkflowService", 5 + 49, HF_GRPC_OK},
+        {"\0\0\0\0\5\x0a\3who", 10, HF_GRPC_NOT_FOUND},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        h2_call *call = h2_begin(&rig->client, "/grpc.health.v1.Health/Check", NULL, CASES[i].frame, CASES[i].len);
+        h2_wait(call);
+        HF_CHECK_SAY(call->status == CASES[i].status, "case %zu: %d %s", i, call->status, call->message);
+        h2_free(call);
+    }
+}
+
+static void health_is_told(void **state)
+{
+    (void)state;
+    run_rig(ask_for_health, 1);
+}
+
+static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(a_call_is_answered),
+    cmocka_unit_test(a_poll_gets_a_task),
+    cmocka_unit_test(a_poll_is_answered_before_its_caller_gives_up),
+    cmocka_unit_test(what_is_wrong_is_refused_in_known_words),
+    cmocka_unit_test(failures_carry_details),
+    cmocka_unit_test(requests_may_be_compressed),
+    cmocka_unit_test(server_D3_a_task_whose_poll_is_gone_goes_to_another),
+    cmocka_unit_test(the_stop_answers_polls_and_tells_watchers),
+    cmocka_unit_test(health_is_told),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("door", TESTS, HF_COUNT_OF(TESTS), argc, argv);
+}
