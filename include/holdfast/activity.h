@@ -7,10 +7,13 @@
  * that it calls, such as run_id and id below. With .attempts_max = 1 it runs at most once, and the workflow gets the
  * failure of the lost attempt.
  *
- * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, returns HF_ERR_CANCELED, and
- * hf_cancel_cause says why. An activity is canceled when one of its timeouts has passed (start_to_close,
- * schedule_to_close, heartbeat), when the worker stops and its grace is over, and when its workflow cancels it. It
- * learns of that at once if the workflow runs in the same process, and else only from hf_activity_heartbeat.
+ * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, returns HF_ERR_CANCELED.
+ * hf_activity_cancel_why says which of six reasons it was, and hf_cancel_cause has a sentence. An activity is canceled
+ * when one of its timeouts has passed (start_to_close, schedule_to_close, heartbeat), when the worker stops and its
+ * grace is over, and when its workflow cancels it. It learns of that at once if the workflow runs in the same process,
+ * and else only from hf_activity_heartbeat. Only a heartbeat tells an activity that it was paused or reset from
+ * outside, or that the service no longer knows it. An activity that was paused or reset should end, too: if it fails
+ * then, it is tried again when it may.
  *
  * A cancel does not end a system call that blocks. If the runtime was granted a signal (.watchdog = {.signal =
  * SIGURG}), the thread of a canceled activity gets it at once and then after 1, 2, 4 ... s, at most 60 s apart, for an
@@ -53,6 +56,17 @@ typedef struct hf_activity_fail_options {
     hf_payload details;  /* for the workflow: its .ret_details; borrowed */
 } hf_activity_fail_options;
 
+/* Why an activity should end. The first reason stays. */
+typedef enum hf_cancel_why {
+    HF_WHY_NOT,       /* it is not canceled */
+    HF_WHY_CANCELED,  /* by its workflow */
+    HF_WHY_TIMED_OUT, /* one of its timeouts has passed */
+    HF_WHY_GONE,     /* the service does not know this attempt any more: its workflow has ended, or somebody answered */
+    HF_WHY_SHUTDOWN, /* the worker stops */
+    HF_WHY_PAUSED,   /* it was paused from outside, and is tried again when it is unpaused */
+    HF_WHY_RESET     /* it was reset from outside, and begins again with its first attempt */
+} hf_cancel_why;
+
 HF_BEGIN_DECLS
 
 /* Records how the activity fails and returns HF_ERR_FAILED; the activity must return this status. You may also return
@@ -71,6 +85,11 @@ HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf
 HF_API HF_MUST_USE hf_status hf_activity_heartbeat(hf_payload details);
 /* Valid while the activity runs; NULL outside. */
 HF_API const hf_activity_facts *hf_activity_info(void);
+/* .arg of hf_worker_add_activity; NULL outside. */
+HF_API void *hf_activity_arg(void);
+/* Why the activity should end; HF_WHY_NOT outside, and while it should not. A scope that the activity itself has
+ * canceled is no reason. */
+HF_API hf_cancel_why hf_activity_cancel_why(void);
 
 HF_END_DECLS
 

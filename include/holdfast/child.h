@@ -32,6 +32,7 @@ typedef struct hf_child_options {
     hf_branch **ret_branch;   /* hf_fork_child: a handle, as that of hf_fork; NULL = none */
     const char *file;         /* set by the macro, as is the line: see hf_wait_options */
     int line;
+    const hf_entry *header; /* goes along, see header.h; NULL = none */
 } hf_child_options;
 
 HF_BEGIN_DECLS

@@ -5,6 +5,7 @@
 #define HOLDFAST_HOLDFAST_H
 
 #include <holdfast/activity.h>
+#include <holdfast/answer.h>
 #include <holdfast/base.h>
 #include <holdfast/chan.h>
 #include <holdfast/child.h>
@@ -12,6 +13,7 @@
 #include <holdfast/error.h>
 #include <holdfast/flow.h>
 #include <holdfast/handler.h>
+#include <holdfast/header.h>
 #include <holdfast/io.h>
 #include <holdfast/json.h>
 #include <holdfast/local.h>

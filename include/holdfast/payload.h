@@ -44,6 +44,18 @@ typedef struct hf_codec {
     bool with_failures; /* messages and stack traces of failures go through it, too; types do not */
 } hf_codec;
 
+/* A key with its value: of a memo, a search attribute or a header. An array of them ends with a NULL key:
+ *
+ *     hf_entry memo[] = {{"customer", hf_payload_of_json("\"ada\"")}, {NULL, hf_payload_none()}}; */
+typedef struct hf_entry {
+    const char *key; /* 1 to 1,000 bytes */
+    hf_payload value;
+} hf_entry;
+
+/* A header that is about to go out, and a function that adds to it: header.h. */
+typedef struct hf_header hf_header;
+typedef hf_status (*hf_header_hook)(void *arg, hf_header *header);
+
 HF_BEGIN_DECLS
 
 /* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE:

@@ -22,6 +22,7 @@ typedef struct hf_workflow_facts {
     int64_t history_count;    /* events of the history when this step began */
     int64_t history_len;      /* their bytes, as far as the service tells; 0 = unknown */
     bool should_continue;     /* the history gets long: continue as new soon */
+    void *arg;                /* of hf_worker_add_workflow */
 } hf_workflow_facts;
 
 typedef struct hf_continue_options {
@@ -32,6 +33,7 @@ typedef struct hf_continue_options {
     hf_span task_timeout;   /* 0 = the same */
     const char *file;       /* set by the macro, as is the line: see hf_wait_options */
     int line;
+    const hf_entry *header; /* of the next run, see header.h; NULL = none */
 } hf_continue_options;
 
 HF_BEGIN_DECLS

@@ -32,14 +32,6 @@ typedef struct hf_execution hf_execution;
 /* A handle of one update of a run. */
 typedef struct hf_update_handle hf_update_handle;
 
-/* A key with its value: of a memo or a search attribute. An array of them ends with a NULL key:
- *
- *     hf_entry memo[] = {{"customer", hf_payload_of_json("\"ada\"")}, {NULL, hf_payload_none()}}; */
-typedef struct hf_entry {
-    const char *key; /* 1 to 1,000 bytes */
-    hf_payload value;
-} hf_entry;
-
 typedef struct hf_open_options {
     size_t size; /* set by the macro */
     /* Runtime whose pool, log and environment the service uses. NULL = the runtime of the calling fiber; on a plain
@@ -47,6 +39,11 @@ typedef struct hf_open_options {
      * the runtime and still calls its log function, so keep `log_state` valid until hf_close. */
     hf_runtime *runtime;
     const hf_codec *codec; /* for all payloads; kept until hf_close; NULL = none */
+    /* Asked about the header of everything that clients, workflows and activities send through this service, on the
+     * calling fiber or thread; see header.h. In a workflow it must decide by the workflow's own state alone, and it must not
+     * wait or send anything itself. If it fails, nothing is sent, and the caller gets its status. NULL = none. */
+    hf_header_hook on_header;
+    void *on_header_arg; /* passed to on_header */
 } hf_open_options;
 
 /* What to do when the id belongs to a workflow that has ended. */
@@ -90,6 +87,7 @@ typedef struct hf_start_options {
     const char *summary;               /* one line about this workflow, for people, at most 1,000 bytes; NULL = none */
     const char *update_id;             /* of hf_start_and_update: idempotency key of the update; NULL = a random one */
     hf_span update_timeout;            /* of hf_start_and_update: as .timeout of hf_update; 0 = none */
+    const hf_entry *header;            /* goes along, see header.h; also with the signal or update; NULL = none */
 } hf_start_options;
 
 typedef struct hf_execution_options {
@@ -101,6 +99,7 @@ typedef struct hf_execution_options {
 typedef struct hf_signal_options {
     size_t size;            /* set by the macro */
     const char *request_id; /* idempotency key: calls with the same key send the signal once; NULL = a random one */
+    const hf_entry *header; /* goes along, see header.h; NULL = none */
 } hf_signal_options;
 
 typedef struct hf_cancel_options {
@@ -118,7 +117,8 @@ typedef struct hf_update_options {
     const char
         *id; /* idempotency key: calls with the same id make one update of the run, and get the same outcome, unless
                         it was rejected; NULL = a random one */
-    hf_span timeout; /* give up with HF_ERR_TIMEOUT; as in hf_wait_options */
+    hf_span timeout;        /* give up with HF_ERR_TIMEOUT; as in hf_wait_options */
+    const hf_entry *header; /* goes along, see header.h; NULL = none */
 } hf_update_options;
 
 /* A workflow task to which hf_reset goes back. */

@@ -35,7 +35,8 @@
     X(HF_ERR_FAILED, 21, stays, "the work itself failed")                                    \
     X(HF_ERR_UNAVAILABLE, 22, passes, "the service cannot answer at the moment")             \
     X(HF_ERR_NOT_READY, 23, stays, "its state does not allow that yet")                      \
-    X(HF_ERR_CONTINUED, 24, stays, "the workflow continues as a new run")
+    X(HF_ERR_CONTINUED, 24, stays, "the workflow continues as a new run")                    \
+    X(HF_PENDING, 25, stays, "the answer comes later")
 
 typedef enum hf_status {
 #define HF_STATUS_ENUM(name, number, passing, text) name = number,

@@ -59,7 +59,8 @@
  * queue.
  *
  * A workflow, and an activity on a fiber, has a stack of the runtime's default class: about 60,000 bytes unless
- * .stack_size of hf_run or hf_runtime_new says otherwise. An activity on a thread has 1 MiB. */
+ * .stack_size of hf_run or hf_runtime_new, or of the options below, says otherwise. An activity on a thread has
+ * 1 MiB. */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
@@ -91,6 +92,12 @@ typedef struct hf_worker_options {
                                  worker that has the type, and its workflow task fails meanwhile */
     bool fails_on_conflict;   /* a workflow whose code does not do what its history says fails, with type
                                  "NotDeterministic"; else it waits for the right code */
+    /* Activities that this worker begins in a second, on average; at most as many at once as it may begin in one
+     * second. 0.1 is one in ten seconds; 0.000001 to 1,000,000,000; 0 = any number. */
+    double activities_per_second;
+    /* The same for all workers of the task queue together: the service hands out no more. Workers of a queue should
+     * agree, because the last poll that names a number decides. 0 = any number. */
+    double queue_activities_per_second;
     int local_activities_max; /* local activities and side effects at once (local.h); 100, at most 512 */
 } hf_worker_options;
 
@@ -118,12 +125,28 @@ typedef struct hf_worker_stats {
     uint64_t stuck;            /* workflows that have not yielded for stuck_after, zombies included */
 } hf_worker_stats;
 
+typedef struct hf_worker_add_workflow_options {
+    size_t size; /* set by the macro */
+    void *arg;   /* hf_workflow_info()->arg. Code that depends on it must find the same in a replay, so keep what it
+                    points to unchanged as long as runs live: configuration, not state */
+    size_t stack_size; /* of its fibers and its handlers', as .stack_size of hf_fork; 0 = the runtime's default */
+} hf_worker_add_workflow_options;
+
 typedef struct hf_worker_add_activity_options {
     size_t size; /* set by the macro */
     /* Run it on a fiber instead of a thread. It must wait only through the library: an activity that blocks holds up
      * other fibers. Cheaper, and thousands may run at once. */
     bool on_fiber;
+    void *arg;         /* hf_activity_arg() in the activity: a pool of connections, say; it must outlive the worker */
+    size_t stack_size; /* with .on_fiber: of its fiber, as .stack_size of hf_fork; 0 = the runtime's default */
 } hf_worker_add_activity_options;
+
+typedef struct hf_worker_add_command_options {
+    size_t size;            /* set by the macro */
+    const char *const *env; /* "NAME=value", NULL-terminated; NULL = the host's environment */
+    const char *cwd;        /* NULL = the host's */
+    hf_span kill_after;     /* time between SIGTERM and SIGKILL; 1 s, HF_SPAN_OFF = SIGKILL at once */
+} hf_worker_add_command_options;
 
 HF_BEGIN_DECLS
 
@@ -132,11 +155,35 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                                 const hf_worker_options *options);
 /* Call these before the worker runs. The name is copied. Fails: HF_ERR_EXISTS: the name is taken; HF_ERR_INVALID: the
- * name is empty or too long, or activities_max is a number above 1,024 and the activity is not .on_fiber;
+ * name is empty or too long; .stack_size is above 256 K, or the activity is not .on_fiber, whose thread has 1 MiB; or
+ * activities_max is a number above 1,024 and the activity is not .on_fiber;
  * HF_ERR_MISUSE: the worker runs or has run; HF_ERR_NOMEM. */
-HF_API HF_MUST_USE hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
+HF_API HF_MUST_USE hf_status hf_worker_add_workflow_with(hf_worker *worker, const char *name, hf_function workflow,
+                                                         const hf_worker_add_workflow_options *options);
 HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                                          const hf_worker_add_activity_options *options);
+/* A program as an activity: `argv` as it is, never through a shell; argv[0] is looked up in PATH if it has no slash.
+ * Everything is copied.
+ *
+ *     stdin    the input's bytes. JSON stays JSON text
+ *     stdout   the result: JSON if it is JSON, else bytes; a newline at the end is left out; nothing: no result. More than
+ *              2 MiB is a final failure ("TooBig")
+ *     stderr   lines "heartbeat JSON" are heartbeats with these details, if they have at most 64 KiB. The end of the rest
+ *              is in the message of a failure
+ *     exit     0 is success; 64 is a final failure; any other code is tried again, and so is an end by a signal. The type
+ *              is "Exit3" or "Signal9", and the details are {"code":3,"signal":0}
+ *
+ * The environment has HOLDFAST_WORKFLOW_ID, HOLDFAST_RUN_ID, HOLDFAST_ACTIVITY_ID, HOLDFAST_ACTIVITY_NAME and
+ * HOLDFAST_ATTEMPT, so that the program has a key that all attempts share.
+ *
+ * When the program ends, everything that it started is killed, also what it has moved to other groups or sessions. The same
+ * happens when the activity is canceled, by its workflow, a timeout or the end of the worker: the program's group gets
+ * SIGTERM, and everything SIGKILL after .kill_after. It happens at once if the worker's process dies, also by kill -9.
+ *
+ * Fails: as hf_worker_add_activity; HF_ERR_MISUSE: argv is empty; HF_ERR_INVALID: .kill_after is negative or less than a
+ * millisecond. */
+HF_API HF_MUST_USE hf_status hf_worker_add_command_with(hf_worker *worker, const char *name, const char *const *argv,
+                                                        const hf_worker_add_command_options *options);
 /* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop, the signal or a
  * cancel of the caller, which all give HF_OK. Then it takes nothing new, lets activities finish (shutdown_grace),
  * cancels them (shutdown_force), and returns when all have ended or shutdown_force is over. Workflows stay where they
@@ -202,9 +249,15 @@ HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 #define hf_worker_new(...) HF_WORKER_NEW_(__VA_ARGS__, .size = sizeof(hf_worker_options))
 #define HF_WORKER_NEW_(service, task_queue, ret_worker, ...) \
     hf_worker_new_with((service), (task_queue), (ret_worker), &(hf_worker_options){__VA_ARGS__})
+#define hf_worker_add_workflow(...) HF_WORKER_ADD_WORKFLOW_(__VA_ARGS__, .size = sizeof(hf_worker_add_workflow_options))
+#define HF_WORKER_ADD_WORKFLOW_(worker, name, workflow, ...) \
+    hf_worker_add_workflow_with((worker), (name), (workflow), &(hf_worker_add_workflow_options){__VA_ARGS__})
 #define hf_worker_add_activity(...) HF_WORKER_ADD_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_worker_add_activity_options))
 #define HF_WORKER_ADD_ACTIVITY_(worker, name, activity, ...) \
     hf_worker_add_activity_with((worker), (name), (activity), &(hf_worker_add_activity_options){__VA_ARGS__})
+#define hf_worker_add_command(...) HF_WORKER_ADD_COMMAND_(__VA_ARGS__, .size = sizeof(hf_worker_add_command_options))
+#define HF_WORKER_ADD_COMMAND_(worker, name, argv, ...) \
+    hf_worker_add_command_with((worker), (name), (argv), &(hf_worker_add_command_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
@@ -214,11 +267,25 @@ hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worke
     return hf_worker_new_with(service, task_queue, ret_worker, &options);
 }
 static inline HF_MUST_USE hf_status
+hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow,
+    hf_worker_add_workflow_options options = hf_worker_add_workflow_options())
+{
+    options.size = sizeof options;
+    return hf_worker_add_workflow_with(worker, name, workflow, &options);
+}
+static inline HF_MUST_USE hf_status
 hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
     hf_worker_add_activity_options options = hf_worker_add_activity_options())
 {
     options.size = sizeof options;
     return hf_worker_add_activity_with(worker, name, activity, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_worker_add_command(hf_worker *worker, const char *name, const char *const *argv,
+    hf_worker_add_command_options options = hf_worker_add_command_options())
+{
+    options.size = sizeof options;
+    return hf_worker_add_command_with(worker, name, argv, &options);
 }
 #endif
 /* clang-format on */

@@ -34,9 +34,9 @@
  *
  * If you change a workflow's code, runs that are under way are replayed with the new code. If the new code makes
  * other calls than the history has (another activity or timer, another order or span), the run stops at the first
- * difference. The log has workflow_task_failed with "not deterministic" and both sides, and the run is tried again,
- * with growing pauses, until the code agrees with the history. Nothing is lost. Either start the program with the
- * code that the run began with, or end the run (hf_terminate) and start another. To keep both, give the new code a
+ * difference. The log has workflow_task_failed with "not deterministic", both sides and the line of the call, and the
+ * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost. Either start the
+ * program with the code that the run began with, or end the run (hf_terminate) and start another. To keep both, give the new code a
  * name of its own ("order-2"), start new runs with that, and keep the old one registered until its runs have ended;
  * `holdfast show FILE` lists them. The code of an activity may change at any time, and so may the input and options
  * of activities that are not scheduled yet. */
@@ -82,6 +82,7 @@ typedef struct hf_activity_options {
     hf_branch **ret_branch;  /* hf_fork_activity: a handle, as that of hf_fork; NULL = none */
     const char *file;        /* set by the macro, as is the line: see hf_wait_options */
     int line;
+    const hf_entry *header; /* goes along, see header.h; NULL = none */
 } hf_activity_options;
 
 HF_BEGIN_DECLS

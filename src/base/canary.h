@@ -68,6 +68,7 @@
     X(HF_BUG_OLDER_RUN_CURRENT, "engine", "an older run becomes the current one when the newest is deleted")       \
     X(HF_BUG_MAKING_LEFT, "engine", "the rows of a reset that a crash has interrupted are left")                   \
     X(HF_BUG_RESET_TWICE, "engine", "a repeated reset is not recognised")                                          \
+    X(HF_BUG_LEFT_FORGOTTEN, "engine", "an attempt that its process has left is lost with the process")            \
     X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                      \
     X(HF_BUG_POSTER_NOT_COUNTED, "life", "a runtime ends while a thread from outside is waking one of its fibers") \
     X(HF_BUG_EVICTED_SPINS, "crew", "an evicted fiber that does not return is refused for ever")                   \

@@ -48,9 +48,10 @@ typedef struct hf_event {
 /* The arguments for starting a process. */
 typedef struct hf_spawn {
     const char *const *argv;
-    const char *const *env; /* NULL = the host's */
-    const char *cwd;        /* NULL = the host's */
-    int fds[3];             /* descriptors for the child's 0, 1, 2; -1 = /dev/null, -2 = inherit the host's */
+    const char *const *env;  /* NULL = the host's */
+    const char *const *more; /* variables beside them, which take the place of others with the same name; NULL = none */
+    const char *cwd;         /* NULL = the host's */
+    int fds[3];              /* descriptors for the child's 0, 1, 2; -1 = /dev/null, -2 = inherit the host's */
 } hf_spawn;
 
 /* A message from the helper. */

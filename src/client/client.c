@@ -1,5 +1,6 @@
 /* What a client tells a workflow: signals, cancels, terminates. Each is one call of the service. */
 #include "client/errand.h"
+#include "client/header.h"
 #include "fiber/verbs.h"
 
 hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_signal_options *options)
@@ -17,6 +18,10 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
         hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
         return hf_errand_end(&e);
     }
+    hf_pb_header *header = NULL;
+    if (hf_header_make(&e.op, "hf_signal", execution->service, options->header, &e.arena, &header) != HF_OK) {
+        return hf_errand_end(&e);
+    }
     hf_pb_workflow_execution which = hf_execution_target(execution);
     hf_pb_signal_workflow_execution_request request = {
         .namespace = execution->namespace_,
@@ -25,6 +30,7 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
         .input = hf_payload_encode(&e.arena, in),
         .identity = HF_STR("client"),
         .request_id = hf_id_or_random(&e.op, options->request_id, request_id),
+        .header = header,
     };
     if (e.op.status == HF_OK) {
         (void)hf_errand_ask(&e, execution->service, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &request);

@@ -82,8 +82,8 @@ typedef struct hf_start_request {
 } hf_start_request;
 /* Checks the options and makes the request, in place and in the arena. It borrows texts of the caller. The errand is then
  * about this workflow. Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_MISUSE, HF_ERR_IO; and in the arena HF_ERR_NOMEM. */
-hf_status hf_start_request_make(hf_errand *errand, hf_arena *arena, const char *type, hf_payload in,
-                                hf_id_conflict conflict, const hf_start_options *options,
+hf_status hf_start_request_make(hf_errand *errand, const hf_service *service, hf_arena *arena, const char *type,
+                                hf_payload in, hf_id_conflict conflict, const hf_start_options *options,
                                 hf_start_request *ret_request);
 
 /* Raises the failure of a workflow's code as HF_ERR_FAILED. NULL: only `message` is known. The errand's own failure is

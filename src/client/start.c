@@ -35,7 +35,7 @@ static hf_status start(hf_errand *e, hf_service *service, const char *type, hf_p
 {
     hf_start_request r;
     HF_TRY(refuse_update(&e->op, e->verb, o));
-    HF_TRY(hf_start_request_make(e, &e->arena, type, in, o->id_conflict, o, &r));
+    HF_TRY(hf_start_request_make(e, service, &e->arena, type, in, o->id_conflict, o, &r));
     HF_TRY(hf_errand_ask(e, service, HF_METHOD_START_WORKFLOW_EXECUTION, &r.pb));
     const hf_pb_start_workflow_execution_response *response = e->call.response;
     return give(e, service, &r, response->run_id, response->first_execution_run_id, ret_execution);
@@ -76,7 +76,7 @@ static hf_status start_and_signal(hf_errand *e, hf_service *service, const char 
     hf_start_request r;
     hf_id_conflict conflict = o->id_conflict == HF_ID_CONFLICT_DEFAULT ? HF_ID_CONFLICT_USE_EXISTING : o->id_conflict;
     HF_TRY(check_signal(&e->op, e->verb, signal, signal_in, o));
-    HF_TRY(hf_start_request_make(e, &e->arena, type, in, conflict, o, &r));
+    HF_TRY(hf_start_request_make(e, service, &e->arena, type, in, conflict, o, &r));
     hf_pb_signal_with_start_workflow_execution_request request = {
         .namespace = r.pb.namespace,
         .workflow_id = r.pb.workflow_id,
@@ -98,6 +98,7 @@ static hf_status start_and_signal(hf_errand *e, hf_service *service, const char 
         .workflow_start_delay = r.pb.workflow_start_delay,
         .workflow_id_conflict_policy = r.pb.workflow_id_conflict_policy,
         .user_metadata = r.pb.user_metadata,
+        .header = r.pb.header,
     };
     HF_TRY(hf_errand_ask(e, service, HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION, &request));
     const hf_pb_signal_with_start_workflow_execution_response *response = e->call.response;

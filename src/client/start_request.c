@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/span.h"
 #include "client/errand.h"
+#include "client/header.h"
 #include "history/limits.h"
 #include "history/payload.h"
 
@@ -229,8 +230,9 @@ static void add_extras(hf_arena *arena, const hf_start_options *o, hf_start_requ
     }
 }
 
-hf_status hf_start_request_make(hf_errand *e, hf_arena *arena, const char *type, hf_payload in, hf_id_conflict conflict,
-                                const hf_start_options *o, hf_start_request *ret_request)
+hf_status hf_start_request_make(hf_errand *e, const hf_service *service, hf_arena *arena, const char *type,
+                                hf_payload in, hf_id_conflict conflict, const hf_start_options *o,
+                                hf_start_request *ret_request)
 {
     hf_start_request *r = ret_request;
     memset(r, 0, sizeof *r);
@@ -256,6 +258,7 @@ hf_status hf_start_request_make(hf_errand *e, hf_arena *arena, const char *type,
     r->pb.request_id = o->id == NULL && o->request_id == NULL ? r->pb.workflow_id
                                                               : hf_id_or_random(&e->op, o->request_id, r->request_id);
     add_extras(arena, o, r);
+    HF_TRY(hf_header_make(&e->op, e->verb, service, o->header, arena, &r->pb.header));
     e->id = r->pb.workflow_id;
     return e->op.status; /* the arena tells of a lack of memory */
 }

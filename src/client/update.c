@@ -12,6 +12,7 @@
  *     completed: a result or a failure. A rejected update goes from send to here */
 #include "base/env.h"
 #include "client/errand.h"
+#include "client/header.h"
 #include "fiber/verbs.h"
 #include "service/grpc_code.h"
 
@@ -33,6 +34,8 @@ typedef struct update {
     hf_str workflow_id;
     const char *name;
     hf_payload in;
+    const hf_entry *given; /* .header of the caller, or NULL ... */
+    hf_pb_header *header;  /* ... and what became of it */
     hf_str id;
     int64_t until_ns;             /* end of the wait */
     int32_t wanted;               /* stage that ends the wait */
@@ -130,6 +133,7 @@ static hf_status send(hf_errand *e, update *u)
     hf_pb_wait_policy policy = {.lifecycle_stage = u->wanted};
     hf_pb_meta meta = {.update_id = u->id, .identity = HF_STR("client")};
     hf_pb_input input = {.name = hf_str_of(u->name), .args = hf_payload_encode(&e->arena, u->in)};
+    input.header = u->header;
     hf_pb_request body = {.meta = &meta, .input = &input};
     hf_pb_update_workflow_execution_request request = {
         .namespace = u->namespace_,
@@ -202,7 +206,7 @@ static hf_status explain(hf_errand *e)
 /* ---- The wait ---------------------------------------------------------------------------------------------------- */
 
 /* Sends the update until the run has written it. */
-static hf_status bring(hf_errand *e, update *u)
+static hf_status send_on(hf_errand *e, update *u)
 {
     hf_assert(u->id.len > 0 && (u->start != NULL) != (u->execution != NULL)); /* the same id each time */
     while (u->stage < ACCEPTED) {
@@ -221,6 +225,17 @@ static hf_status bring(hf_errand *e, update *u)
         }
     }
     return HF_OK;
+}
+
+/* The same, with a header that stays the same however often the update is sent. */
+static hf_status bring(hf_errand *e, update *u)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_status status = hf_header_make(&e->op, e->verb, u->service, u->given, &arena, &u->header);
+    status = status == HF_OK ? send_on(e, u) : status;
+    hf_arena_deinit(&arena);
+    return status;
 }
 
 /* Waits until it has ended. */
@@ -302,6 +317,7 @@ static update update_of(hf_execution *execution, const char *name, hf_payload in
 static hf_status begin(hf_errand *e, update *u, const hf_update_options *o, char room[HF_UUID_LEN])
 {
     HF_TRY(check(&e->op, e->verb, u->name, u->in, ".id", o->id));
+    u->given = o->header;
     u->id = hf_id_or_random(&e->op, o->id, room);
     HF_TRY(e->op.status);
     return bring(e, u);
@@ -409,7 +425,7 @@ static hf_status begin_both(hf_errand *e, update *u, const char *type, hf_payloa
 {
     hf_id_conflict conflict = o->id_conflict == HF_ID_CONFLICT_DEFAULT ? HF_ID_CONFLICT_USE_EXISTING : o->id_conflict;
     HF_TRY(check(&e->op, e->verb, u->name, u->in, ".update_id", o->update_id));
-    HF_TRY(hf_start_request_make(e, arena, type, in, conflict, o, start));
+    HF_TRY(hf_start_request_make(e, u->service, arena, type, in, conflict, o, start));
     u->id = hf_id_or_random(&e->op, o->update_id, room);
     HF_TRY(e->op.status);
     if (arena->status != HF_OK) {
@@ -440,6 +456,7 @@ hf_status hf_start_and_update_with(hf_service *service, const char *type, hf_pay
         .service = service,
         .name = name,
         .in = update_in,
+        .given = options->header,
         .until_ns = hf_errand_until(options->update_timeout),
         .wanted = ACCEPTED,
     };

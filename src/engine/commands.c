@@ -17,6 +17,7 @@
 #include "engine/machines/speculative.h"
 #include "engine/machines/update.h"
 #include "engine/matching.h"
+#include "engine/size.h"
 #include "history/limits.h"
 #include "history/payload.h"
 
@@ -123,6 +124,12 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, const hf_
     if (command->attributes_case != 0 && command->attributes_case != rule->attributes) {
         return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
                               "the attributes of a command are those of another");
+    }
+    if (command->user_metadata != NULL &&
+        !hf_command_fits(core, plan, hf_message_len(core, &hf_pb_user_metadata_type, command->user_metadata),
+                         HF_WORKFLOW_TASK_FAILED_CAUSE_PAYLOADS_TOO_LARGE,
+                         "UserMetadata of a command exceeds size limit.")) {
+        return false;
     }
     plan->closes = rule->closes;
     return rule->check(core, run, plan, command);

@@ -2,6 +2,7 @@
 #include "engine/input_private.h"
 
 #include "base/uuid.h"
+#include "engine/absent.h"
 #include "engine/answer.h"
 #include "engine/history_page.h"
 #include "engine/history_read.h"
@@ -99,13 +100,15 @@ static bool is_of_no_run(hf_core *core, hf_call *call)
 {
     if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
         REQUEST(poll_workflow_task_queue);
-        if (hf_call_queue_is_good(core, call, request->task_queue)) {
+        if (hf_call_queue_is_good(core, call, request->task_queue) &&
+            hf_absent_in_poll(core, call, request->worker_version_capabilities, request->deployment_options)) {
             hf_match_poll(core, call);
         }
     } else if (call->method == HF_METHOD_POLL_ACTIVITY_TASK_QUEUE) {
         REQUEST(poll_activity_task_queue);
         if (hf_call_queue_is_good(core, call, request->task_queue) &&
-            hf_call_rate_is_good(core, call, request->task_queue_metadata)) {
+            hf_call_rate_is_good(core, call, request->task_queue_metadata) &&
+            hf_absent_in_poll(core, call, request->worker_version_capabilities, request->deployment_options)) {
             hf_match_poll(core, call);
         }
     } else if (call->method == HF_METHOD_SHUTDOWN_WORKER) {

@@ -1,7 +1,9 @@
 /* Checks of a call that do not need its run: fields that must be set, and lengths that are bounded. */
 #include "engine/input_private.h"
 
+#include "engine/absent.h"
 #include "engine/answer.h"
+#include "engine/links.h"
 #include "engine/machines/machines.h"
 #include "engine/retry.h"
 #include "engine/size.h"
@@ -114,7 +116,8 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
     if (attach != NULL && attach->attach_completion_callbacks && !attach->attach_request_id) {
         return hf_call_refuse(core, call, "OnConflictOptions: callbacks are attached together with the request id.");
     }
-    if (!hf_priority_is_good(core, call, request->priority)) {
+    if (!hf_absent_in_start(core, call, request) || !hf_links_are_good(core, call, request->links) ||
+        !hf_priority_is_good(core, call, request->priority)) {
         return false;
     }
     if (hf_retry_check(&core->op, request->retry_policy) != HF_OK) {
@@ -128,6 +131,8 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
            hf_call_data_fits(core, call, "continued failure",
                              hf_message_len(core, &hf_pb_failure_type, request->continued_failure)) &&
            hf_call_data_fits(core, call, "memo", hf_message_len(core, &hf_pb_memo_type, request->memo)) &&
+           hf_call_data_fits(core, call, "user metadata",
+                             hf_message_len(core, &hf_pb_user_metadata_type, request->user_metadata)) &&
            hf_call_data_fits(core, call, "search attributes",
                              hf_message_len(core, &hf_pb_search_attributes_type, request->search_attributes)) &&
            hf_call_data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
@@ -174,9 +179,34 @@ bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
            hf_call_refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
 }
 
+/* Links of a call that starts nothing: hf_start_is_good checks the others. */
+static hf_pb_link_list links_of(const hf_call *call)
+{
+    switch ((int)call->method) {
+    case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION: {
+        REQUEST(signal_workflow_execution);
+        return request->links;
+    }
+    case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION: {
+        REQUEST(request_cancel_workflow_execution);
+        return request->links;
+    }
+    case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION: {
+        REQUEST(terminate_workflow_execution);
+        return request->links;
+    }
+    default:
+        return (hf_pb_link_list){NULL, 0};
+    }
+}
+
 /* The checks of its own method that do not need its run. */
 bool hf_call_is_good(hf_core *core, hf_call *call)
 {
+    hf_pb_link_list links = links_of(call);
+    if (links.count > 0 && call->maker == HF_CALL_OF_CLIENT && !hf_links_are_good(core, call, links)) {
+        return false;
+    }
     if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
         return hf_start_is_good(core, call, call->request);
     }

@@ -47,15 +47,16 @@ typedef struct hf_read {
     hf_node link; /* of core->reads */
     hf_arena arena;
     hf_read_kind kind;
-    hf_name *name;         /* NAME */
-    hf_run *run;           /* RUN, FIRST, PARTS, EVENT */
-    hf_queue *queue;       /* TASKS */
-    hf_call *call;         /* HISTORY, BACKLOG */
-    hf_deletion *deletion; /* DELETION */
-    hf_reset *reset;       /* RESET */
-    int64_t to;            /* HISTORY: last event in rows */
-    hf_page_want want;     /* HISTORY */
-    hf_owned tail;         /* HISTORY: the events after those in the table; PARTS: the value of the run's row */
+    hf_name *name;                    /* NAME */
+    hf_run *run;                      /* RUN, FIRST, PARTS, EVENT */
+    hf_queue *queue;                  /* TASKS */
+    hf_call *call;                    /* HISTORY, BACKLOG */
+    hf_deletion *deletion;            /* DELETION */
+    hf_reset *reset;                  /* RESET */
+    int64_t to;                       /* HISTORY: last event in rows */
+    hf_page_want want;                /* HISTORY */
+    struct hf_describing *describing; /* BACKLOG; in the arena of the call */
+    hf_owned tail; /* HISTORY: the events after those in the table; PARTS: the value of the run's row */
 } hf_read;
 
 hf_run *hf_run_find(hf_core *core, int64_t number);

@@ -238,9 +238,11 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
         return;
     }
     hf_assert(task->queue == NULL);
+    task->priority = hf_task_priority(task);
+    queue->waiting[task->priority - 1]++;
     if (task->order ==
         core->order_next - 1) { /* it begins to wait: it does not come from another queue, or from disk */
-        hf_queue_tally_count(core, &queue->added);
+        hf_queue_tally_count(core, &queue->added, task);
     }
     if (hf_task_is_suspect(task)) {
         hf_suspect_add(core, task, queue);
@@ -262,6 +264,10 @@ void hf_match_ready(hf_core *core, hf_run *run, hf_task *task)
 void hf_match_remove(hf_core *core, hf_task *task)
 {
     (void)core;
+    if (task->queue != NULL) {
+        hf_assert(task->queue->waiting[task->priority - 1] > 0);
+        task->queue->waiting[task->priority - 1]--;
+    }
     if (task->is_last) {
         hf_suspect_remove(task);
     } else if (task->queue != NULL) {
@@ -368,7 +374,7 @@ static void pump(hf_core *core, hf_queue *queue)
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
         hf_core_reset_scratch(core);
         hf_match_remove(core, task);
-        hf_queue_gave(core, queue);
+        hf_queue_gave(core, queue, task);
         start(core, task, call);
         hint(core, call, queue);
     }

@@ -11,9 +11,9 @@
 /* How many tasks came or went in the last half minute: counts of five seconds each, and one that is being filled. */
 enum { HF_QUEUE_TALLY_COUNTS = 7 };
 typedef struct hf_queue_tally {
-    int64_t since;                          /* mono ns: when the queue was made */
-    int64_t last;                           /* which five seconds (of mono time) the newest count is of */
-    uint32_t counts[HF_QUEUE_TALLY_COUNTS]; /* by `last`, modulo */
+    int64_t since; /* mono ns: when the queue was made */
+    int64_t last;  /* which five seconds (of mono time) the newest count is of */
+    uint32_t counts[HF_PRIORITY_LEVELS][HF_QUEUE_TALLY_COUNTS]; /* by priority key - 1; then by `last`, modulo */
 } hf_queue_tally;
 
 /* A task queue: namespace, kind and name. */
@@ -27,6 +27,7 @@ struct hf_queue {
     hf_list polls;        /* hf_call that wait here, first come first served */
     size_t task_count;    /* of `tasks` */
     size_t suspect_count; /* tasks of this queue in core->suspects */
+    size_t waiting[HF_PRIORITY_LEVELS]; /* both, by priority key - 1 */
     size_t poll_count;
     hf_cursor cursor;  /* over its tasks in the table */
     bool shut;         /* its worker is gone: until it is polled again, tasks go to the normal queue instead */
@@ -34,15 +35,15 @@ struct hf_queue {
     int64_t polled_at; /* mono ns: when it was last polled, for sticky queues */
     int64_t used_at;   /* mono ns: when it was made, polled, or last found busy */
     /* Of the run that is being written (spill.c): */
-    int32_t spill_count; /* its activities that wait here */
-    int64_t spill_order; /* of the oldest of them */
+    int32_t spill_counts[HF_PRIORITY_LEVELS]; /* its activities that wait here, by priority key - 1 */
+    int64_t spill_order;                      /* of the oldest of them */
 
     /* Its rate limit (queue_rate.c), of activities alone. */
     double rate;            /* tasks a second, as the last poll said; negative = no limit */
     int64_t rate_full_at;   /* mono ns: when all tokens are back */
     hf_heap_node rate_wait; /* of core->rated, while polls wait for the next token */
 
-    /* Its pollers, and how fast tasks come and are given to workers (queue_describe.c). */
+    /* Its pollers, and how fast tasks come and are given to workers (queue_pollers.c). */
     hf_list pollers; /* hf_poller, by their last poll */
     size_t poller_count;
     hf_queue_tally added;
@@ -85,18 +86,25 @@ bool hf_queue_has_pollers(const hf_queue *queue);
 void hf_queue_set_rate(hf_core *core, hf_queue *queue, const hf_pb_double_value *rate);
 /* Whether a task may be handed out now; if not hf_queue_mark follows as soon as one may. Then one was. */
 bool hf_queue_may_give(hf_core *core, hf_queue *queue);
-void hf_queue_gave(const hf_core *core, hf_queue *queue);
+void hf_queue_gave(const hf_core *core, hf_queue *queue, const hf_task *task);
 /* For the step and its driver. */
 void hf_rates_tick(hf_core *core);
 int64_t hf_rates_next(const hf_core *core); /* mono ns */
 
-/* ---- queue_describe.c -------------------------------------------------------------------------------------------------- */
+/* ---- queue_pollers.c --------------------------------------------------------------------------------------------------- */
 /* Somebody polls; metadata as in hf_queue_set_rate. */
 void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb_double_value *rate);
 void hf_poller_forget(hf_core *core, hf_queue *queue, hf_str identity);
 void hf_pollers_free(hf_core *core, hf_queue *queue);
+/* Those of the last five minutes; the one that polled last comes first. Out of memory: see the arena. */
+#define HF_QUEUE_RATE_DEFAULT 100000.0 /* tasks a second: shown where there is no limit */
+void hf_pollers_list(const hf_core *core, const hf_queue *queue, hf_arena *arena, hf_pb_poller_info_list *ret_pollers);
 void hf_queue_tally_begin(const hf_core *core, hf_queue_tally *tally);
-void hf_queue_tally_count(const hf_core *core, hf_queue_tally *tally); /* one more */
+void hf_queue_tally_count(const hf_core *core, hf_queue_tally *tally, const hf_task *task); /* one more */
+/* Tasks a second with this priority key. */
+float hf_queue_tally_rate(const hf_core *core, hf_queue_tally *tally, int priority);
+
+/* ---- queue_describe.c -------------------------------------------------------------------------------------------------- */
 void hf_describe_task_queue_call(hf_core *core, hf_call *call);
 void hf_backlog_rows_read(hf_core *core, hf_read *read);
 

@@ -38,6 +38,7 @@
     X(HF_PROBE_FORGED_TOKEN, "a token was forged or damaged")                                \
     X(HF_PROBE_TASK_AGAIN, "a started task went to another poller")                          \
     X(HF_PROBE_WORKER_LOST, "an activity of a dead incarnation was retried")                 \
+    X(HF_PROBE_ATTEMPT_LEFT, "a process left an attempt, which others will answer")          \
     X(HF_PROBE_WFT_OF_DEAD, "a workflow task of a dead incarnation was handed out again")    \
     X(HF_PROBE_SUSPECT, "a third process ended with the same task in hand")                  \
     X(HF_PROBE_SUSPECT_ALONE, "a suspect was handed out alone")                              \

@@ -1,8 +1,8 @@
-/* DescribeTaskQueue: who has polled a queue in the last minutes, how many tasks wait in it, in memory and on disk, and how many come and
- * go in a second, over the last half minute.
+/* DescribeTaskQueue: how many tasks wait in a queue, in memory and on disk, by priority, and who polls it (queue_pollers.c). In the enhanced mode,
+ * which Temporal has deprecated, it tells the same of the workflow and the activity queue of a name at once, for the build ids that the caller
+ * names: all tasks and pollers are those of the empty one.
  *
- * A run on disk has one row for each queue that its tasks wait in, however many there are, so that the count of those is a lower bound;
- * and no more than BACKLOG_READ_MAX rows are read for one answer. */
+ * A run on disk has one row for each queue that its tasks wait in. No more than BACKLOG_READ_MAX rows are read for one answer. */
 #include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/history_read.h"
@@ -11,287 +11,361 @@
 #include "history/limits.h"
 #include "ledger/rows.h"
 
-#define POLLER_SPAN (INT64_C(300) * 1000000000) /* how long a poller is remembered */
-#define POLLERS_MAX 1000                        /* of one queue; those that polled longest ago are forgotten first */
-#define BACKLOG_READ_MAX 4096                   /* rows that are counted for one answer */
-#define RATE_DEFAULT 100000.0                   /* tasks a second: shown for a queue without a limit */
-#define TALLY_SPAN (INT64_C(5) * 1000000000)    /* ns of one count */
+#define BACKLOG_READ_MAX \
+    4096              /* rows that are counted for one answer, and tasks in memory that are looked at for their age */
+#define REACHED_MAX 5 /* build ids of one question about reachability, as on Temporal's server */
+#define BUILD_IDS_MAX 100 /* of one question; each makes an answer longer */
 
-/* A poller of a queue. */
-typedef struct hf_poller {
-    hf_map_node by_name; /* of core->pollers */
-    hf_node link;        /* of queue->pollers */
-    hf_queue *queue;
-    hf_owned identity;
-    int64_t wall, mono; /* ns: its last poll */
-    double rate;        /* tasks a second that it wants; negative = it does not say */
-} hf_poller;
+typedef hf_pb_describe_task_queue_request describe_request;
+typedef hf_pb_describe_task_queue_response describe_response;
 
-/* ---- Pollers ----------------------------------------------------------------------------------------------------------- */
-
-static uint64_t hash_of(const hf_queue *queue, hf_str identity)
+static char kind_of(const describe_request *request)
 {
-    return hf_hash_bytes(queue->by_text.hash, identity.data, identity.len);
+    return request->task_queue_type == HF_TASK_QUEUE_TYPE_ACTIVITY ? 'a' : 'w';
 }
 
-static hf_poller *find(const hf_core *core, const hf_queue *queue, hf_str identity)
+static hf_queue *queue_of(hf_core *core, const describe_request *request, char kind)
 {
-    hf_map_node *node = hf_map_first(&core->pollers, hash_of(queue, identity));
-    for (; node != NULL; node = hf_map_next(node)) {
-        hf_poller *poller = HF_CONTAINER(node, hf_poller, by_name);
-        if (poller->queue == queue && hf_str_equal(hf_owned_str(&poller->identity), identity)) {
-            return poller;
+    return hf_queue_find(core, kind, request->namespace, request->task_queue->name);
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------------------------------------- */
+
+/* When the task began to wait; 0 = it is never written. */
+static int64_t waits_since(const hf_task *task)
+{
+    if (task->is_query || task->is_speculative) {
+        return 0;
+    }
+    return task->scheduled_id != 0 ? HF_CONTAINER_CONST(task, hf_activity, task)->scheduled_time
+                                   : task->run->wft.scheduled_time;
+}
+
+/* The time since which the oldest task of each priority waits in memory; 0 = none does. */
+static void find_oldest(const hf_queue *queue, int64_t ret_since[HF_PRIORITY_LEVELS])
+{
+    memset(ret_since, 0, HF_PRIORITY_LEVELS * sizeof *ret_since);
+    int left = BACKLOG_READ_MAX;
+    HF_LIST_EACH(node, &queue->tasks)
+    {
+        const hf_task *task = HF_CONTAINER(node, hf_task, link);
+        int64_t *since = &ret_since[task->priority - 1];
+        *since = *since == 0 ? waits_since(task) : *since;
+        if (--left == 0) {
+            return;
         }
     }
-    return NULL;
 }
 
-static void drop(hf_core *core, hf_poller *poller)
+static bool is_rate_limited(const hf_queue *queue)
 {
-    hf_assert(poller->queue->poller_count > 0);
-    poller->queue->poller_count--;
-    hf_list_remove(&poller->link);
-    hf_map_remove(&core->pollers, &poller->by_name);
-    hf_owned_free(&core->runs_memory, &poller->identity);
-    hf_core_free_mem(core, poller, sizeof *poller);
+    return queue != NULL && queue->rate_wait.place != 0;
 }
 
-static hf_poller *add(hf_core *core, hf_queue *queue, hf_str identity)
+/* Statistics of one priority, without the tasks on disk. */
+static hf_pb_task_queue_stats *stats_of(hf_core *core, hf_queue *queue, int priority, int64_t since, hf_arena *arena)
 {
-    hf_poller *poller = hf_core_alloc(core, sizeof *poller);
-    if (poller == NULL) {
+    hf_pb_task_queue_stats *stats = HF_ARENA_NEW(arena, hf_pb_task_queue_stats);
+    if (stats == NULL) {
         return NULL;
     }
-    hf_owned_set(&core->runs_memory, &poller->identity, identity);
-    if (core->status != HF_OK || hf_map_insert(&core->pollers, &poller->by_name, hash_of(queue, identity)) != HF_OK) {
-        hf_owned_free(&core->runs_memory, &poller->identity);
-        hf_core_free_mem(core, poller, sizeof *poller);
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return NULL;
+    int64_t age = since > 0 && since < core->now.wall ? core->now.wall - since : 0;
+    stats->approximate_backlog_age = hf_pb_duration_of(hf_nanoseconds(age));
+    if (queue != NULL) {
+        stats->approximate_backlog_count = (int64_t)queue->waiting[priority - 1];
+        stats->tasks_add_rate = hf_queue_tally_rate(core, &queue->added, priority);
+        stats->tasks_dispatch_rate = hf_queue_tally_rate(core, &queue->given, priority);
+        stats->rate_limiting_active = is_rate_limited(queue);
     }
-    poller->queue = queue;
-    queue->poller_count++;
-    hf_list_push_back(&queue->pollers, &poller->link);
-    return poller;
+    return stats;
 }
 
-void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb_double_value *rate)
+/* Adds the statistics of one priority to those of all. */
+static void merge(hf_pb_task_queue_stats *all, const hf_pb_task_queue_stats *one)
 {
-    hf_node *last = hf_list_last(&queue->pollers); /* the poller that came last mostly polls again */
-    hf_poller *poller = last != NULL ? HF_CONTAINER(last, hf_poller, link) : NULL;
-    if (poller == NULL || !hf_str_equal(hf_owned_str(&poller->identity), identity)) {
-        poller = find(core, queue, identity);
-        if (poller != NULL) {
-            hf_list_remove(&poller->link);
-            hf_list_push_back(&queue->pollers, &poller->link);
-        } else {
-            poller = add(core, queue, identity);
+    hf_span age = hf_pb_duration_span(one->approximate_backlog_age);
+    all->approximate_backlog_count += one->approximate_backlog_count;
+    if (age.ns > hf_pb_duration_span(all->approximate_backlog_age).ns) {
+        all->approximate_backlog_age = one->approximate_backlog_age;
+    }
+    all->tasks_add_rate += one->tasks_add_rate;
+    all->tasks_dispatch_rate += one->tasks_dispatch_rate;
+    all->rate_limiting_active = all->rate_limiting_active || one->rate_limiting_active;
+}
+
+typedef hf_pb_describe_task_queue_response_stats_by_priority_key_entry_list priority_list;
+
+/* The total, and in `ret_list`, unless that is NULL, all priorities. `cold`: tasks whose runs are on disk, by priority key - 1. */
+static hf_pb_task_queue_stats *all_stats(hf_core *core, hf_queue *queue, const int64_t cold[HF_PRIORITY_LEVELS],
+                                         hf_arena *arena, priority_list *ret_list)
+{
+    hf_pb_task_queue_stats *all = HF_ARENA_NEW(arena, hf_pb_task_queue_stats);
+    int64_t since[HF_PRIORITY_LEVELS] = {0};
+    if (ret_list != NULL) {
+        ret_list->items =
+            HF_ARENA_ARRAY(arena, hf_pb_describe_task_queue_response_stats_by_priority_key_entry, HF_PRIORITY_LEVELS);
+    }
+    if (all != NULL && queue != NULL) {
+        find_oldest(queue, since);
+    }
+    for (int key = 1; key <= HF_PRIORITY_LEVELS && arena->status == HF_OK; key++) {
+        hf_pb_task_queue_stats *one = stats_of(core, queue, key, since[key - 1], arena);
+        if (one == NULL) {
+            break;
+        }
+        one->approximate_backlog_count += cold[key - 1];
+        all->approximate_backlog_age =
+            all->approximate_backlog_age.has ? all->approximate_backlog_age : hf_pb_duration_of((hf_span){0});
+        merge(all, one);
+        bool is_used = one->approximate_backlog_count > 0 || one->tasks_add_rate > 0 || one->tasks_dispatch_rate > 0;
+        if (ret_list != NULL && (is_used || key == HF_PRIORITY_DEFAULT)) {
+            ret_list->items[ret_list->count++] =
+                (hf_pb_describe_task_queue_response_stats_by_priority_key_entry){.key = key, .value = one};
         }
     }
-    if (poller == NULL) {
-        return;
-    }
-    poller->wall = core->now.wall;
-    poller->mono = core->now.mono;
-    poller->rate = rate != NULL ? rate->value : -1;
-    hf_poller *first = HF_CONTAINER(hf_list_first(&queue->pollers), hf_poller, link);
-    if (queue->poller_count > POLLERS_MAX || core->now.mono - first->mono > POLLER_SPAN) {
-        drop(core, first);
-    }
-}
-
-void hf_poller_forget(hf_core *core, hf_queue *queue, hf_str identity)
-{
-    hf_poller *poller = find(core, queue, identity);
-    if (poller != NULL) {
-        drop(core, poller);
-    }
-}
-
-void hf_pollers_free(hf_core *core, hf_queue *queue)
-{
-    hf_node *node = NULL;
-    while ((node = hf_list_first(&queue->pollers)) != NULL) {
-        drop(core, HF_CONTAINER(node, hf_poller, link));
-    }
-    hf_assert(queue->poller_count == 0);
-}
-
-/* ---- Rates --------------------------------------------------------------------------------------------------------------- */
-
-void hf_queue_tally_begin(const hf_core *core, hf_queue_tally *tally)
-{
-    *tally = (hf_queue_tally){.since = core->now.mono, .last = core->now.mono / TALLY_SPAN};
-}
-
-/* Forgets what is too long ago. */
-static void tally_move(const hf_core *core, hf_queue_tally *tally)
-{
-    int64_t now = core->now.mono / TALLY_SPAN;
-    hf_assert(now >= tally->last); /* this clock does not go back */
-    tally->last = now - tally->last > HF_QUEUE_TALLY_COUNTS ? now - HF_QUEUE_TALLY_COUNTS : tally->last;
-    while (tally->last < now) {
-        tally->counts[++tally->last % HF_QUEUE_TALLY_COUNTS] = 0;
-    }
-}
-
-void hf_queue_tally_count(const hf_core *core, hf_queue_tally *tally)
-{
-    tally_move(core, tally);
-    tally->counts[tally->last % HF_QUEUE_TALLY_COUNTS]++;
-}
-
-/* Tasks a second. */
-static float tally_rate(const hf_core *core, hf_queue_tally *tally)
-{
-    tally_move(core, tally);
-    uint64_t count = 0;
-    for (size_t i = 0; i < HF_QUEUE_TALLY_COUNTS; i++) {
-        count += tally->counts[i];
-    }
-    int64_t counted = core->now.mono - (tally->last - (HF_QUEUE_TALLY_COUNTS - 1)) * TALLY_SPAN;
-    int64_t span = core->now.mono - tally->since;
-    span = span < counted ? span : counted;
-    return span > 0 ? (float)((double)count * 1e9 / (double)span) : 0;
+    return all;
 }
 
 /* ---- The answer ---------------------------------------------------------------------------------------------------------- */
 
-static char kind_of(const hf_call *call)
+static void fill(hf_core *core, const hf_call *call, const int64_t cold[HF_PRIORITY_LEVELS])
 {
-    const hf_pb_describe_task_queue_request *request = call->request;
-    return request->task_queue_type == HF_TASK_QUEUE_TYPE_ACTIVITY ? 'a' : 'w';
-}
-
-static hf_queue *queue_of(hf_core *core, const hf_call *call)
-{
-    const hf_pb_describe_task_queue_request *request = call->request;
-    return hf_queue_find(core, kind_of(call), request->namespace, request->task_queue->name);
-}
-
-/* When the oldest task that waits in memory began to wait; 0 = none does. */
-static int64_t waits_since(const hf_queue *queue)
-{
-    hf_node *node = hf_list_first(&queue->tasks);
-    const hf_task *task = node != NULL ? HF_CONTAINER(node, hf_task, link) : NULL;
-    if (task == NULL || task->is_query || task->is_speculative) {
-        return 0;
-    }
-    const hf_activity *activity = task->scheduled_id != 0 ? hf_run_activity(task->run, task->scheduled_id) : NULL;
-    return activity != NULL ? activity->scheduled_time : task->run->wft.scheduled_time;
-}
-
-static void list_pollers(const hf_core *core, const hf_queue *queue, hf_arena *arena,
-                         hf_pb_describe_task_queue_response *response)
-{
-    response->pollers.items = HF_ARENA_ARRAY(arena, hf_pb_poller_info, queue->poller_count);
-    for (hf_node *node = queue->pollers.head.prev; arena->status == HF_OK && node != &queue->pollers.head;
-         node = node->prev) { /* those that polled last come first */
-        const hf_poller *poller = HF_CONTAINER(node, hf_poller, link);
-        if (core->now.mono - poller->mono > POLLER_SPAN) {
-            return;
-        }
-        response->pollers.items[response->pollers.count++] = (hf_pb_poller_info){
-            .last_access_time = hf_pb_timestamp_of((hf_time){poller->wall}),
-            .identity = hf_arena_copy(arena, hf_owned_str(&poller->identity)),
-            .rate_per_second = poller->rate >= 0 ? poller->rate : RATE_DEFAULT,
-        };
-    }
-}
-
-/* `cold`: tasks whose runs are on disk. */
-static void fill(hf_core *core, hf_call *call, int64_t cold)
-{
-    const hf_pb_describe_task_queue_request *request = call->request;
-    hf_pb_describe_task_queue_response *response = call->response;
-    hf_queue *queue = queue_of(core, call);
+    const describe_request *request = call->request;
+    describe_response *response = call->response;
     hf_arena *arena = call->arena;
+    hf_queue *queue = queue_of(core, request, kind_of(request));
     hf_pb_describe_task_queue_response_effective_rate_limit *limit =
         HF_ARENA_NEW(arena, hf_pb_describe_task_queue_response_effective_rate_limit);
-    hf_pb_task_queue_stats *stats = HF_ARENA_NEW(arena, hf_pb_task_queue_stats);
     hf_pb_task_queue_status *status = HF_ARENA_NEW(arena, hf_pb_task_queue_status);
+    priority_list list = {0};
+    hf_pb_task_queue_stats *stats = all_stats(core, queue, cold, arena, &list);
     if (arena->status != HF_OK) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
     bool is_limited = queue != NULL && queue->rate >= 0;
-    double rate = is_limited ? queue->rate : RATE_DEFAULT;
-    int64_t count = cold + (queue != NULL ? (int64_t)(queue->task_count + queue->suspect_count) : 0);
-    int64_t since = queue != NULL ? waits_since(queue) : 0;
+    double rate = is_limited ? queue->rate : HF_QUEUE_RATE_DEFAULT;
     if (queue != NULL) {
-        list_pollers(core, queue, arena, response);
+        hf_pollers_list(core, queue, arena, &response->pollers);
     }
     limit->requests_per_second = (float)rate;
     limit->rate_limit_source = is_limited ? HF_RATE_LIMIT_SOURCE_WORKER : HF_RATE_LIMIT_SOURCE_SYSTEM;
     response->effective_rate_limit = limit;
     if (request->include_task_queue_status) {
-        status->backlog_count_hint = count;
+        status->backlog_count_hint = stats->approximate_backlog_count;
         status->rate_per_second = rate;
         response->task_queue_status = status;
     }
     if (request->report_stats) {
-        stats->approximate_backlog_count = count;
-        stats->approximate_backlog_age =
-            hf_pb_duration_of(hf_nanoseconds(since > 0 && since < core->now.wall ? core->now.wall - since : 0));
-        stats->tasks_add_rate = queue != NULL ? tally_rate(core, &queue->added) : 0;
-        stats->tasks_dispatch_rate = queue != NULL ? tally_rate(core, &queue->given) : 0;
-        stats->rate_limiting_active = queue != NULL && queue->rate_wait.place != 0;
         response->stats = stats;
+        response->stats_by_priority_key = list;
     }
+}
+
+/* ---- The enhanced mode ------------------------------------------------------------------------------------------------------ */
+
+static bool is_enhanced(const describe_request *request)
+{
+    return request->api_mode == HF_DESCRIBE_TASK_QUEUE_MODE_ENHANCED;
+}
+
+/* Whether the answer tells of queues of this type. */
+static bool is_wanted(const describe_request *request, int32_t type)
+{
+    bool is_named = request->task_queue_types.count == 0 && type != HF_TASK_QUEUE_TYPE_NEXUS;
+    for (size_t i = 0; i < request->task_queue_types.count; i++) {
+        is_named = is_named || request->task_queue_types.items[i] == type;
+    }
+    return is_named;
+}
+
+/* What there is of one build id; all that there is belongs to the empty one. */
+static hf_pb_task_queue_version_info *version_info(hf_core *core, const hf_call *call, bool is_ours,
+                                                   const int64_t cold[2][HF_PRIORITY_LEVELS])
+{
+    static const int32_t TYPES[] = {HF_TASK_QUEUE_TYPE_WORKFLOW, HF_TASK_QUEUE_TYPE_ACTIVITY, HF_TASK_QUEUE_TYPE_NEXUS};
+    static const int64_t NONE[HF_PRIORITY_LEVELS] = {0};
+    const describe_request *request = call->request;
+    hf_arena *arena = call->arena;
+    hf_pb_task_queue_version_info *info = HF_ARENA_NEW(arena, hf_pb_task_queue_version_info);
+    hf_pb_task_queue_version_info_types_info_entry *entries =
+        HF_ARENA_ARRAY(arena, hf_pb_task_queue_version_info_types_info_entry, HF_COUNT_OF(TYPES));
+    hf_pb_task_queue_type_info *types = HF_ARENA_ARRAY(arena, hf_pb_task_queue_type_info, HF_COUNT_OF(TYPES));
     if (arena->status != HF_OK) {
+        return NULL;
+    }
+    info->types_info.items = entries;
+    for (size_t i = 0; i < HF_COUNT_OF(TYPES); i++) {
+        if (!is_wanted(request, TYPES[i])) {
+            continue;
+        }
+        bool has_queue = is_ours && TYPES[i] != HF_TASK_QUEUE_TYPE_NEXUS; /* there are no tasks of that type */
+        hf_queue *queue = has_queue ? queue_of(core, request, i == 0 ? 'w' : 'a') : NULL;
+        if (request->report_pollers && queue != NULL) {
+            hf_pollers_list(core, queue, arena, &types[i].pollers);
+        }
+        if (request->report_stats) {
+            types[i].stats = all_stats(core, queue, has_queue ? cold[i] : NONE, arena, NULL);
+        }
+        entries[info->types_info.count++] =
+            (hf_pb_task_queue_version_info_types_info_entry){.key = TYPES[i], .value = &types[i]};
+    }
+    if (request->report_task_reachability) {
+        info->task_reachability =
+            is_ours ? HF_BUILD_ID_TASK_REACHABILITY_REACHABLE : HF_BUILD_ID_TASK_REACHABILITY_UNREACHABLE;
+    }
+    return info;
+}
+
+static void fill_version(hf_core *core, const hf_call *call, hf_str build_id, const int64_t cold[2][HF_PRIORITY_LEVELS])
+{
+    describe_response *response = call->response;
+    for (size_t i = 0; i < response->versions_info.count; i++) {
+        if (hf_str_equal(response->versions_info.items[i].key, build_id)) {
+            return;
+        }
+    }
+    response->versions_info.items[response->versions_info.count++] =
+        (hf_pb_describe_task_queue_response_versions_info_entry){
+            .key = build_id, .value = version_info(core, call, build_id.len == 0, cold)};
+}
+
+static void fill_enhanced(hf_core *core, const hf_call *call, const int64_t cold[2][HF_PRIORITY_LEVELS])
+{
+    const describe_request *request = call->request;
+    describe_response *response = call->response;
+    const hf_pb_task_queue_version_selection *versions = request->versions;
+    size_t count = versions != NULL ? versions->build_ids.count : 0;
+    response->versions_info.items =
+        HF_ARENA_ARRAY(call->arena, hf_pb_describe_task_queue_response_versions_info_entry, count + 1);
+    if (call->arena->status != HF_OK) {
+        return;
+    }
+    for (size_t i = 0; i < count && call->arena->status == HF_OK; i++) {
+        fill_version(core, call, versions->build_ids.items[i], cold);
+    }
+    if (versions == NULL || versions->unversioned) {
+        fill_version(core, call, HF_STR(""), cold);
+    }
+}
+
+/* ---- The call --------------------------------------------------------------------------------------------------------------- */
+
+/* Tasks on disk of both queues; in the arena of a call that waits for their rows. */
+typedef struct hf_describing {
+    int64_t cold[2][HF_PRIORITY_LEVELS]; /* of the workflow queue and the activity queue */
+    int reads;                           /* that are not done */
+} hf_describing;
+
+static void answer(hf_core *core, const hf_call *call, const hf_describing *it)
+{
+    const describe_request *request = call->request;
+    if (is_enhanced(request)) {
+        fill_enhanced(core, call, it->cold);
+    } else {
+        fill(core, call, it->cold[kind_of(request) == 'w' ? 0 : 1]);
+    }
+    if (call->arena->status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+}
+
+static void count_row(const hf_pb_task_record *record, int64_t counts[HF_PRIORITY_LEVELS])
+{
+    for (size_t i = 0; i < record->counts.count && i < HF_PRIORITY_LEVELS; i++) {
+        counts[i] += record->counts.items[i] > 0 ? record->counts.items[i] : 0;
+    }
+    if (record->counts.count == 0) {
+        counts[HF_PRIORITY_DEFAULT - 1] += record->count > 0 ? record->count : 1;
     }
 }
 
 void hf_backlog_rows_read(hf_core *core, hf_read *read)
 {
-    int64_t count = 0;
+    hf_describing *it = read->describing;
+    hf_assert(it->reads > 0);
+    int64_t *counts = it->cold[read->request.key.text.data[0] == 'w' ? 0 : 1];
     for (size_t i = 0; i < read->request.row_count; i++) {
         hf_pb_task_record record;
         if (hf_task_row_open(&core->op, &read->request.rows[i], &core->scratch, &record) != HF_OK) {
             HF_PROBE(core, HF_PROBE_BAD_RECORD);
-        } else if (hf_run_find(core, record.run) == NULL) {
-            count += record.count > 0 ? record.count : 1; /* the tasks of runs in memory are in memory */
+        } else if (hf_run_find(core, record.run) == NULL) { /* the tasks of runs in memory are in memory */
+            count_row(&record, counts);
         }
     }
-    fill(core, read->call, count);
+    if (--it->reads == 0) {
+        answer(core, read->call, it);
+    }
     if (core->status == HF_OK) {
         hf_call_let_go(read->call);
     }
 }
 
-void hf_describe_task_queue_call(hf_core *core, hf_call *call)
+static bool bad(hf_core *core, hf_call *call, const char *why)
 {
-    const hf_pb_describe_task_queue_request *request = call->request;
-    if (request->api_mode == HF_DESCRIBE_TASK_QUEUE_MODE_ENHANCED) {
-        hf_call_fail(core, call, HF_ERR_UNSUPPORTED, "DescribeTaskQueue in enhanced mode is not part of this version");
-        return;
+    hf_call_fail(core, call, HF_ERR_INVALID, "%s", why);
+    return false;
+}
+
+static bool check(hf_core *core, hf_call *call)
+{
+    const describe_request *request = call->request;
+    size_t build_ids = request->versions != NULL ? request->versions->build_ids.count : 0;
+    if (request->report_task_reachability && build_ids > REACHED_MAX) {
+        return bad(core, call, "Too many build ids queried at once with ReportTaskReachability==true, limit: 5");
     }
-    if (hf_call_response(core, call) == NULL) {
-        return;
+    if (build_ids > BUILD_IDS_MAX) {
+        return bad(core, call, "DescribeTaskQueue was asked for more than 100 build ids.");
     }
-    HF_PROBE(core, HF_PROBE_QUEUE_DESCRIBED);
-    bool wants_count = request->include_task_queue_status || request->report_stats;
-    if (!wants_count || !core->tasks_on_disk) {
-        fill(core, call, 0);
-        hf_call_reply(core, call);
-        return;
+    if (is_enhanced(request) && request->task_queue->kind == HF_TASK_QUEUE_KIND_STICKY) {
+        return bad(core, call,
+                   "Enhanced DescribeTaskQueue is not valid for a sticky queue, use api_mode=UNSPECIFIED or a normal "
+                   "queue.");
     }
-    hf_str text = hf_queue_text_in(core, call->arena, kind_of(call), request->namespace, request->task_queue->name);
-    if (call->arena->status != HF_OK) {
+    return true;
+}
+
+/* Reads the rows of tasks in the queue of this kind. */
+static void read_rows(hf_core *core, hf_call *call, hf_describing *it, char kind)
+{
+    const describe_request *request = call->request;
+    hf_str text = hf_queue_text_in(core, call->arena, kind, request->namespace, request->task_queue->name);
+    hf_read *read = call->arena->status == HF_OK ? hf_read_new(core, HF_READ_BACKLOG, HF_TABLE_TASK) : NULL;
+    if (read == NULL) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
-    hf_read *read = hf_read_new(core, HF_READ_BACKLOG, HF_TABLE_TASK);
-    if (read == NULL) {
-        return;
-    }
     read->call = call;
+    read->describing = it;
     read->request.key = (hf_key){text, 0, 0};
     read->request.key_end = (hf_key){text, INT64_MAX, 0};
     read->request.row_max = BACKLOG_READ_MAX;
-    call->place = HF_PLACE_ELSEWHERE;
-    call->holds = 2; /* the rows and the commit */
-    hf_call_reply(core, call);
     hf_read_submit(core, read);
+}
+
+void hf_describe_task_queue_call(hf_core *core, hf_call *call)
+{
+    const describe_request *request = call->request;
+    if (!check(core, call) || hf_call_response(core, call) == NULL) {
+        return;
+    }
+    HF_PROBE(core, HF_PROBE_QUEUE_DESCRIBED);
+    hf_describing *it = HF_ARENA_NEW(call->arena, hf_describing);
+    if (it == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    if (!(request->include_task_queue_status || request->report_stats) || !core->tasks_on_disk) {
+        answer(core, call, it);
+        hf_call_reply(core, call);
+        return;
+    }
+    bool reads_both = is_enhanced(request);
+    call->place = HF_PLACE_ELSEWHERE;
+    it->reads = reads_both ? 2 : 1;
+    call->holds = 1 + it->reads; /* the rows and the commit */
+    hf_call_reply(core, call);
+    read_rows(core, call, it, reads_both ? 'w' : kind_of(request));
+    if (reads_both && core->status == HF_OK) {
+        read_rows(core, call, it, 'a');
+    }
 }

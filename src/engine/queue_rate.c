@@ -72,9 +72,9 @@ bool hf_queue_may_give(hf_core *core, hf_queue *queue)
     return false;
 }
 
-void hf_queue_gave(const hf_core *core, hf_queue *queue)
+void hf_queue_gave(const hf_core *core, hf_queue *queue, const hf_task *task)
 {
-    hf_queue_tally_count(core, &queue->given);
+    hf_queue_tally_count(core, &queue->given, task);
     if (queue->rate > 0) {
         int64_t from = queue->rate_full_at > core->now.mono ? queue->rate_full_at : core->now.mono;
         queue->rate_full_at = from + interval_of(queue);

@@ -55,9 +55,18 @@ static void put_name(hf_core *core, const hf_run *run)
     hf_filter_add(core, (uint64_t)hash);
 }
 
-static void put_task(hf_core *core, hf_commit_batch *batch, hf_run *run, const hf_task *task, int32_t count)
+/* `counts`: by priority key - 1. */
+static void put_task(hf_core *core, hf_commit_batch *batch, hf_run *run, const hf_task *task,
+                     int32_t counts[HF_PRIORITY_LEVELS])
 {
+    int32_t count = 0;
+    for (int i = 0; i < HF_PRIORITY_LEVELS; i++) {
+        count += counts[i];
+    }
     hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .count = count};
+    if (counts[HF_PRIORITY_DEFAULT - 1] != count) {
+        record.counts = (hf_pb_int32_list){counts, HF_PRIORITY_LEVELS};
+    }
     hf_assert(count > 0 && !task->is_query && !task->is_speculative); /* ledger-W3 */
     hf_task_put(&batch->writes, run, hf_owned_str(&task->queue->text), task->order, &record);
     core->tasks_on_disk = true;
@@ -69,14 +78,14 @@ static void count_waiting(const hf_run *run)
     for (size_t i = 0; i < run->activities.count; i++) {
         hf_queue *queue = run->activities.items[i]->task.queue;
         if (queue != NULL) {
-            queue->spill_count = 0;
+            memset(queue->spill_counts, 0, sizeof queue->spill_counts);
             queue->spill_order = INT64_MAX;
         }
     }
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_task *task = &run->activities.items[i]->task;
         if (task->queue != NULL) {
-            task->queue->spill_count++;
+            task->queue->spill_counts[task->priority - 1]++;
             task->queue->spill_order = task->order < task->queue->spill_order ? task->order : task->queue->spill_order;
         }
     }
@@ -92,7 +101,9 @@ static void put_tasks(hf_core *core, hf_commit_batch *batch, hf_run *run)
     bool is_held = hf_run_has_messages(run) || run->deleting != HF_DELETING_NOT ||
                    (wft->task.queue == NULL && wft->state == HF_WFT_STARTED && wft->incarnation != 0);
     if (wft->task.queue != NULL) {
-        put_task(core, batch, run, &wft->task, 1);
+        int32_t counts[HF_PRIORITY_LEVELS] = {0};
+        counts[wft->task.priority - 1] = 1;
+        put_task(core, batch, run, &wft->task, counts);
     }
     count_waiting(run);
     for (size_t i = 0; i < run->activities.count; i++) {
@@ -101,7 +112,7 @@ static void put_tasks(hf_core *core, hf_commit_batch *batch, hf_run *run)
         is_held =
             is_held || (task->queue == NULL && activity->state == HF_ACTIVITY_STARTED && activity->incarnation != 0);
         if (task->queue != NULL && task->order == task->queue->spill_order) {
-            put_task(core, batch, run, task, task->queue->spill_count);
+            put_task(core, batch, run, task, task->queue->spill_counts);
         }
     }
     if (is_held) {

@@ -181,7 +181,7 @@ static void hand_out(hf_core *core, hf_task *task, hf_call *call)
     const hf_run *run = task->run;
     int64_t scheduled_id = task->scheduled_id;
     bool in_process = call->in_process;
-    hf_queue_gave(core, task->queue);
+    hf_queue_gave(core, task->queue, task);
     hf_match_start(core, task, call);
     if (core->status != HF_OK || !in_process) {
         return;

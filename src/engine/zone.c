@@ -10,6 +10,7 @@ typedef struct hf_zone_entry {
     hf_node link; /* of core->zones */
     hf_owned name;
     bool is_here;        /* the driver has answered */
+    bool is_in_use;      /* those that waited for it go on just now */
     const hf_zone *zone; /* in the arena; NULL: there is no such zone, or its rules cannot be read */
     hf_arena arena;
     hf_list calls; /* that wait for it, and are for no run yet */
@@ -28,9 +29,37 @@ static hf_zone_entry *entry_find(const hf_core *core, hf_str name)
     return NULL;
 }
 
+static void entry_free(hf_core *core, hf_zone_entry *entry)
+{
+    hf_assert(hf_list_is_empty(&entry->calls) && hf_list_is_empty(&entry->runs) && core->zone_count > 0);
+    hf_list_remove(&entry->link);
+    core->zone_count--;
+    hf_arena_deinit(&entry->arena);
+    hf_owned_free(&core->runs_memory, &entry->name);
+    hf_core_free_mem(core, entry, sizeof *entry);
+}
+
+/* Callers may ask for any number of zones that do not exist: the one that was asked for longest ago is forgotten. Zones that exist stay: there
+ * are fewer of them than ZONES_MAX, and runs count on them. */
+static void forget_one(hf_core *core)
+{
+    HF_LIST_EACH(node, &core->zones)
+    {
+        hf_zone_entry *entry = HF_CONTAINER(node, hf_zone_entry, link);
+        if (entry->is_here && entry->zone == NULL && !entry->is_in_use && hf_list_is_empty(&entry->calls) &&
+            hf_list_is_empty(&entry->runs)) {
+            entry_free(core, entry);
+            return;
+        }
+    }
+}
+
 static hf_zone_entry *entry_get(hf_core *core, hf_str name)
 {
     hf_zone_entry *entry = entry_find(core, name);
+    if (entry == NULL && core->zone_count >= ZONES_MAX) {
+        forget_one(core);
+    }
     if (entry != NULL || core->zone_count >= ZONES_MAX) {
         return entry;
     }
@@ -163,14 +192,16 @@ void hf_zone_arrived(hf_core *core, hf_str name, hf_str bytes)
     if (bytes.len > 0 && hf_zone_parse(&op, bytes, &entry->arena, &entry->zone) == HF_ERR_NOMEM) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
+    entry->is_in_use = true;
     go_on(core, entry);
+    entry->is_in_use = false;
 }
 
 void hf_zones_free(hf_core *core)
 {
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&core->zones)) != NULL) {
-        hf_zone_entry *entry = HF_CONTAINER(node, hf_zone_entry, link);
+        hf_zone_entry *entry = HF_CONTAINER(node, hf_zone_entry, link); /* what waited for it is freed elsewhere */
         hf_arena_deinit(&entry->arena);
         hf_owned_free(&core->runs_memory, &entry->name);
         hf_core_free_mem(core, entry, sizeof *entry);

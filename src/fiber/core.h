@@ -150,6 +150,7 @@ struct hf_scope {
     const char *name;
     int64_t opened_ns;
     uint64_t id;       /* in dumps and traces */
+    uint32_t number;   /* of a workflow's scope, in its history; 0 = it has none; given by the crew's owner */
     hf_node roots;     /* in rt->roots when by_thread; in rt->parked when it is a crew's and has no owner */
     hf_msg cancel_msg; /* cancel from elsewhere */
     atomic_bool cancel_posted;
@@ -159,6 +160,8 @@ struct hf_scope {
     const char *ended_reason;
     atomic_uint pending; /* number of messages about this scope that are under way */
 };
+
+#define HF_SCOPE_OF_RUN UINT32_MAX /* number of the scope around a workflow's main function */
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 

@@ -126,8 +126,10 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_addre
 
 /* Argument and result of open_now, which may run on a pool thread. */
 typedef struct opening {
-    hf_runtime *runtime;   /* may be NULL */
-    const hf_codec *codec; /* may be NULL */
+    hf_runtime *runtime;      /* may be NULL */
+    const hf_codec *codec;    /* may be NULL */
+    hf_header_hook on_header; /* may be NULL */
+    void *on_header_arg;
     hf_env *env;
     hf_service_address place;
     hf_opened *opened; /* the result; NULL = op says why there is none */
@@ -150,6 +152,8 @@ static hf_status open_now(void *arg)
     };
     hf_guard_init(&opened->guard, close_opened);
     opened->guard.service.codec = o->codec;
+    opened->guard.service.on_header = o->on_header;
+    opened->guard.service.on_header_arg = o->on_header_arg;
     if (open_parts(&o->op, opened, &o->place) != HF_OK) {
         hf_op ignored; /* the failure of the opening is reported, not one of the closing */
         hf_op_init(&ignored);
@@ -172,6 +176,8 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
     hf_op_init(&o.op);
     const hf_codec *codec = options->codec;
     o.codec = codec;
+    o.on_header = options->on_header;
+    o.on_header_arg = options->on_header_arg;
     if (codec != NULL && (codec->encoding == NULL || codec->encode == NULL || codec->decode == NULL)) {
         return hf_raise(HF_ERR_MISUSE, "hf_open: a codec needs an encoding and both functions");
     }

@@ -42,6 +42,7 @@ struct hf_task {
     /* While it waits to be taken. These are matching's: nothing in this layer changes them. */
     hf_queue *queue;    /* where it waits, NULL = it does not */
     hf_node link;       /* of the queue's list, or of the suspects' */
+    uint8_t priority;   /* of hf_task_priority, as it was when it began to wait here */
     bool is_last;       /* it is one of the suspects */
     int64_t last_since; /* mono ns: since when it is one of them */
 };
@@ -111,6 +112,7 @@ struct hf_activity {
     hf_str activity_type;
     hf_str task_queue;
     int64_t schedule_to_start, schedule_to_close, start_to_close, heartbeat; /* ns, 0 = none */
+    int32_t priority_key;                                                    /* 0 = that of its run */
     hf_owned heartbeat_details;                                              /* Payloads */
     hf_owned last_failure;                                                   /* Failure */
     hf_owned identity;                                                       /* of the last worker */
@@ -441,6 +443,17 @@ bool hf_run_has_listener(const hf_run *run, hf_arena *arena, hf_start_facts *ret
 bool hf_run_start_facts(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
 /* These facts take the place of those that were rare when it began. */
 void hf_run_set_start(hf_run_memory *memory, hf_run *run, const hf_start_facts *facts);
+
+/* ---- priority.c ------------------------------------------------------------------------------------------------------- */
+
+/* Keys of priorities: the smaller, the more urgent. Greater ones count as the last. */
+enum { HF_PRIORITY_LEVELS = 5, HF_PRIORITY_DEFAULT = 3 };
+/* The priority that the run was started with, or got since; NULL = none, or there was no memory in the arena. */
+hf_pb_priority *hf_run_priority(const hf_run *run, hf_arena *arena);
+/* What a part of a run has that may have a priority of its own: each field that it does not set is that of its run. */
+hf_pb_priority *hf_priority_merge(hf_arena *arena, hf_pb_priority *of_run, hf_pb_priority *own);
+/* The key of a task, 1 to HF_PRIORITY_LEVELS. */
+uint8_t hf_task_priority(const hf_task *task);
 
 /* ---- options.c -------------------------------------------------------------------------------------------------------- */
 

@@ -87,6 +87,8 @@ void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_sh
     hf_guard_init(guard, NULL);
     guard->why_shut = why_shut;
     guard->service.codec = service->codec;
+    guard->service.on_header = service->on_header;
+    guard->service.on_header_arg = service->on_header_arg;
     if (service->ops == &GUARD_OPS) {
         guard->marker = guard_of(service)->marker;
     }

@@ -120,6 +120,7 @@ struct hf_call {
     hf_span timeout;    /* long polls: time after which they are answered without a task; 0 = the method's default */
     bool in_process;    /* the caller dies with this process: its tasks are handed out again at the next opening */
     bool run_ahead;     /* a workflow task may be given out before its commit; only with in_process */
+    bool lets_go;       /* of a heartbeat: this process holds the attempt no longer, and somebody else will answer it */
     bool replays;       /* of a history: it ends with the events of a workflow task that are not written yet */
 
     /* Set by the service before done. */
@@ -166,7 +167,9 @@ typedef struct hf_service_ops {
 /* Implementations embed this as their first member. */
 struct hf_service {
     const hf_service_ops *ops;
-    const hf_codec *codec; /* of the program, for the payloads of all calls; NULL = none */
+    const hf_codec *codec;    /* of the program, for the payloads of all calls; NULL = none */
+    hf_header_hook on_header; /* of the program, for headers that go out; NULL = none */
+    void *on_header_arg;
     atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
     atomic_int executions; /* handles that are not freed: it cannot be closed before they are */
     atomic_int updates;    /* the same, handles of updates */

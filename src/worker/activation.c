@@ -153,6 +153,7 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
             wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
     }
     wf->has_begun = true;
+    hf_crew_set_stack(wf->crew, wf->entry->stack_size);
     return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
 }
 
@@ -326,16 +327,21 @@ static hf_status settle_signals(hf_op *op, hf_wf *wf)
     }
     if (closing->type == HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION) {
         hf_pb_header *header = HF_ARENA_NEW(arena, hf_pb_header);
-        hf_pb_header_fields_entry *field = HF_ARENA_NEW(arena, hf_pb_header_fields_entry);
+        const hf_pb_header *own = closing->pb->continue_as_new_workflow_execution_command_attributes->header;
+        size_t count = own != NULL ? own->fields.count : 0;
+        hf_pb_header_fields_entry *fields = HF_ARENA_ARRAY(arena, hf_pb_header_fields_entry, count + 1);
         hf_pb_payload *value = HF_ARENA_NEW(arena, hf_pb_payload);
         hf_str bytes = hf_wf_encode_signals(wf, arena);
         if (bytes.len == 0 || arena->status != HF_OK) {
             return hf_fail(op, HF_ERR_NOMEM, "no memory for the signals of the next run");
         }
         value->data = bytes;
-        *field = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
-        header->fields.items = field;
-        header->fields.count = 1;
+        for (size_t i = 0; i < count; i++) {
+            fields[i] = own->fields.items[i];
+        }
+        fields[count] = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
+        header->fields.items = fields;
+        header->fields.count = count + 1;
         closing->pb->continue_as_new_workflow_execution_command_attributes->header = header;
     }
     return HF_OK;

@@ -15,6 +15,8 @@
 #include "base/span.h"
 #include "history/payload.h"
 
+#include <holdfast/answer.h>
+
 #include <stdio.h>
 
 #define FIRST_PAUSE 20000000     /* ns before an answer is sent again; doubled every time ... */
@@ -33,6 +35,52 @@ const hf_activity_facts *hf_activity_info(void)
 {
     const activity *act = hf_local_get(&hf_activity_local);
     return act != NULL ? &act->facts : NULL;
+}
+
+hf_status hf_activity_token(hf_payload *ret_token)
+{
+    const activity *act = hf_local_get(&hf_activity_local);
+    if (act == NULL || ret_token == NULL) {
+        return hf_raise(HF_ERR_MISUSE,
+                        "hf_activity_token needs a place for the token, and can only be called in an activity");
+    }
+    hf_str token = act->task->task_token;
+    hf_assert(token.len > 0); /* poller.c has checked it */
+    return hf_payload_copy(hf_payload_of_bytes(token.data, token.len), ret_token);
+}
+
+void *hf_activity_arg(void)
+{
+    const activity *act = hf_local_get(&hf_activity_local);
+    return act != NULL && act->entry != NULL ? act->entry->arg : NULL;
+}
+
+void hf_activity_note_why(activity *act, hf_cancel_why why)
+{
+    int none = HF_WHY_NOT;
+    hf_assert(why != HF_WHY_NOT);
+    (void)atomic_compare_exchange_strong(&act->why, &none, (int)why);
+}
+
+void hf_activity_note_stop(hf_worker *worker)
+{
+    int64_t now = hf_now(worker->rt).ns;
+    hf_spin_lock(&worker->busy_lock);
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        activity *act = HF_CONTAINER(node, activity, busy);
+        hf_activity_note_why(act, now >= atomic_load(&act->until_ns) ? HF_WHY_TIMED_OUT : HF_WHY_SHUTDOWN);
+    }
+    hf_spin_unlock(&worker->busy_lock);
+}
+
+hf_cancel_why hf_activity_cancel_why(void)
+{
+    activity *act = hf_local_get(&hf_activity_local);
+    if (act != NULL && hf_now(act->worker->rt).ns >= atomic_load(&act->until_ns)) {
+        hf_activity_note_why(act, HF_WHY_TIMED_OUT); /* the scope around the function tells of this one by itself */
+    }
+    return act != NULL ? (hf_cancel_why)atomic_load(&act->why) : HF_WHY_NOT;
 }
 
 static void free_verdict(activity *act, verdict *said)
@@ -106,7 +154,7 @@ static bool may_try_again(hf_worker *worker, int64_t pause)
 
 /* After a full disk, no memory or a failed commit the service recovers. The work was done, and without its result it
  * would be done again. So the result is sent again for a while, but not longer than a stopping worker may take. */
-static void answer(activity *act, hf_method method, const void *request)
+static hf_status answer_as(activity *act, hf_method method, const void *request, bool lets_go)
 {
     hf_worker *worker = act->worker;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* also when the worker is stopping */
@@ -114,13 +162,14 @@ static void answer(activity *act, hf_method method, const void *request)
     hf_op_init(&op);
     hf_call call;
     if (hf_shield_open(hf_seconds(ANSWER_SECONDS), &shield) != HF_OK) {
-        return; /* out of memory: it will time out */
+        return HF_ERR_NOMEM; /* it will time out */
     }
     hf_status status = HF_OK;
     bool tries_again = true;
     for (int64_t pause = FIRST_PAUSE; tries_again; pause = 2 * pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE) {
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, method, request, &act->arena);
+        call.lets_go = lets_go;
         status = hf_service_ask(&op, worker->service, &call);
         bool may_pass = hf_status_may_pass(status) && !hf_guard_is_shut(&worker->guard);
         if (may_pass) {
@@ -135,6 +184,12 @@ static void answer(activity *act, hf_method method, const void *request)
         hf_log(worker->rt, HF_LOG_WARN, "activity_answer_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op.message);
     }
+    return status;
+}
+
+static void answer(activity *act, hf_method method, const void *request)
+{
+    (void)answer_as(act, method, request, false);
 }
 
 /* Gives `failure` the type, message and details that hf_activity_fail recorded, and keeps its causes. */
@@ -202,6 +257,11 @@ static void leave_to_timeout(activity *act)
 /* A local activity: the job decides what becomes of it. A failure of NULL means that its time is over. */
 static void tell_job(activity *act, hf_status status, hf_pb_failure *failure)
 {
+    if (status == HF_PENDING) {
+        status = HF_ERR_UNSUPPORTED;
+        failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(status)),
+                                         HF_STR("a local activity cannot be answered later (HF_PENDING)"), true);
+    }
     if (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested)) {
         failure = hf_failure_canceled(&act->arena, HF_STR("the workflow canceled the activity"),
                                       hf_payload_encode(&act->arena, act->out));
@@ -211,6 +271,20 @@ static void tell_job(activity *act, hf_status status, hf_pb_failure *failure)
         apply_verdict(act, failure);
     }
     hf_local_job_hear(act->job, act->facts.attempt, status, &act->out, status != HF_OK ? failure : NULL);
+}
+
+/* The answer comes later, from somebody else: from now on the attempt belongs to no process. A heartbeat carries that
+ * word, and the last details. */
+static void let_go(activity *act)
+{
+    hf_pb_record_activity_task_heartbeat_request request = {
+        .namespace = act->worker->namespace_, .identity = act->worker->identity, .task_token = act->task->task_token};
+    if (act->is_dirty) {
+        hf_payload details = hf_activity_take_details(act);
+        request.details = hf_payload_encode(&act->arena, details);
+        hf_payload_free(&details);
+    }
+    (void)answer_as(act, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, true);
 }
 
 /* `failure` is in the arena, or NULL. */
@@ -225,7 +299,9 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
         tell_job(act, status, failure);
         return;
     }
-    if (status == HF_OK) {
+    if (status == HF_PENDING) {
+        let_go(act);
+    } else if (status == HF_OK) {
         hf_pb_respond_activity_task_completed_request request = {.namespace = worker->namespace_,
                                                                  .identity = worker->identity,
                                                                  .task_token = act->task->task_token,
@@ -237,7 +313,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, act->out)};
         answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, &request);
-    } else if (hf_now(NULL).ns >= act->until_ns || act->has_lapsed) {
+    } else if (hf_now(NULL).ns >= atomic_load(&act->until_ns) || act->has_lapsed) {
         leave_to_timeout(act);
     } else {
         if (status == HF_ERR_FAILED) {
@@ -331,7 +407,7 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     if (status == HF_OK) {
         const char *reason = NULL;
         hf_span bound = timeout_of(act, &reason);
-        act->until_ns = bound.ns > 0 ? hf_ns_later(hf_now(NULL).ns, bound) : INT64_MAX;
+        atomic_store(&act->until_ns, bound.ns > 0 ? hf_ns_later(hf_now(NULL).ns, bound) : INT64_MAX);
         status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = bound);
         if (status == HF_OK) {
             scope->deadline_reason = reason;
@@ -450,7 +526,7 @@ static void fill_facts(activity *act)
 static hf_status start(activity *act)
 {
     hf_worker *worker = act->worker;
-    act->until_ns = INT64_MAX;
+    atomic_init(&act->until_ns, INT64_MAX);
     act->lapse_ns = INT64_MAX;
     atomic_init(&act->has_slot, true);
     fill_facts(act);
@@ -461,7 +537,8 @@ static hf_status start(activity *act)
     hf_status status = act->arena.status;
     hf_worker_count(worker, &worker->jobs_count, 1);
     if (status == HF_OK) {
-        status = hf_fork(worker->jobs, run_activity, act, .name = "activity");
+        status = hf_fork(worker->jobs, run_activity, act, .name = "activity",
+                         .stack_size = act->entry != NULL ? act->entry->stack_size : 0);
     }
     if (status != HF_OK) {
         if (act->job == NULL) {

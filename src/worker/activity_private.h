@@ -15,12 +15,12 @@ typedef struct hf_activity_own_failure {
 
 struct hf_activity_work {
     hf_worker *worker;
-    struct hf_local_job *job; /* of a local activity (local.h), which is told its end; NULL = the service is */
-    hf_node busy;             /* in worker->busy */
-    atomic_bool has_returned; /* the function has returned, and its result is being sent */
-    int64_t started_ns;       /* mono */
-    int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
-    hf_arena arena;           /* the task and the messages about it */
+    struct hf_local_job *job;  /* of a local activity (local.h), which is told its end; NULL = the service is */
+    hf_node busy;              /* in worker->busy */
+    atomic_bool has_returned;  /* the function has returned, and its result is being sent */
+    int64_t started_ns;        /* mono */
+    _Atomic(int64_t) until_ns; /* mono: its attempt is over then; INT64_MAX = no bound */
+    hf_arena arena;            /* the task and the messages about it */
     const hf_pb_poll_activity_task_queue_response *task;
     const hf_function_entry *entry;
     hf_activity_facts facts;
@@ -40,6 +40,7 @@ struct hf_activity_work {
     bool is_dirty;      /* it was not sent yet */
     hf_activity_own_failure *verdict; /* owned; NULL = hf_activity_fail was not called */
     atomic_bool is_cancel_requested;  /* by the workflow; also before the function runs */
+    atomic_int why;                   /* hf_cancel_why: the first reason to end that was seen */
     atomic_bool is_gone;              /* the service does not know it any more ... */
     char gone_why[160];               /* ... and said why; written once, before that */
 };
@@ -53,6 +54,9 @@ static inline int64_t hf_ns_later(int64_t ns, hf_span span)
     int64_t sum = 0;
     return __builtin_add_overflow(ns, span.ns, &sum) ? INT64_MAX : sum;
 }
+
+/* activity.c: notes why it should end, unless there is a reason already. */
+void hf_activity_note_why(hf_activity_work *act, hf_cancel_why why);
 
 /* ---- heartbeat.c ------------------------------------------------------------------------------------------------- */
 /* The details of the last heartbeat, which were not sent; the caller's. */

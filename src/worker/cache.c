@@ -252,7 +252,7 @@ int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns)
     int64_t look = 0;
     bool is_due = true;
     while (is_due) {
-        hf_wf_summons ended = {.idle = NULL};
+        hf_wf_summons ended = {.only_wakes = true}; /* a driver that is busy looks again when it is done */
         hf_spin_lock(&cache->lock);
         is_due = cache->look_ns != 0 && cache->look_ns <= now_ns;
         if (is_due) {

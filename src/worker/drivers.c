@@ -86,7 +86,7 @@ void hf_wf_summon(hf_worker *worker, hf_wf_summons *summons)
     if (self != NULL) {
         hf_leave(self);
     }
-    for (int i = 0; summons->has_seats && i < worker->seat_count; i++) {
+    for (int i = 0; summons->has_seats && !summons->only_wakes && i < worker->seat_count; i++) {
         if ((summons->seats[i / 64] & (UINT64_C(1) << (i % 64))) != 0) {
             hf_wf_seat *seat = &worker->seats[i];
             HF_IGNORE(hf_fork(worker->runs, serve_seat, seat, .name = "workflow",
@@ -134,7 +134,8 @@ static hf_wf *next_run(hf_wf_seat *seat, bool waits)
         hf_wait_init(&wait, self, &NEXT, seat, "");
         hf_spin_lock(&cache->lock);
         node = hf_list_pop_front(&seat->ready);
-        bool is_idle = node == NULL && (waits || seat->idle_count < IDLE_MAX);
+        bool is_over = hf_is_canceled(self); /* on its own thread: a later cancel finds it parked */
+        bool is_idle = node == NULL && !is_over && (waits || seat->idle_count < IDLE_MAX);
         if (is_idle) {
             hf_list_push_back(&seat->idle, &wait.node);
             seat->idle_count++;

@@ -170,7 +170,12 @@ static hf_status fork_activity(hf_fiber *self, hf_wf *wf, hf_scope *scope, const
     if (hf_crew_job_is_canceled(&forked->job)) { /* the scope was canceled before: nothing is sent, no number is used */
         hf_crew_job_end(self, &forked->job, HF_ERR_CANCELED);
         forget_activity(forked);
-    } else if (hf_wf_schedule(wf, &forked->activity, name, in, options) == NULL) {
+        return HF_OK;
+    }
+    wf->forking = scope;
+    bool is_made = hf_wf_schedule(wf, &forked->activity, name, in, options) != NULL;
+    wf->forking = NULL;
+    if (!is_made) {
         status = hf_refuse_at(self, HF_ERR_NOMEM, VERB, "no memory for activity '%s'", name);
         hf_crew_job_end(self, &forked->job, status);
         forget_activity(forked);
@@ -182,6 +187,7 @@ hf_status hf_fork_activity_with(hf_scope *scope, const char *name, hf_payload in
                                 const hf_activity_options *options)
 {
     HF_OPTIONS(hf_activity_options, options, hf_fork_activity);
+    HF_TRY(hf_wf_header_make("hf_fork_activity", options->header));
     HF_VERB_ENTER(self, hf_fork_activity, NULL);
     HF_LEAVE(self, fork_activity(self, hf_wf_self(), scope, name, in, ret_out, options));
 }
@@ -269,7 +275,12 @@ static hf_status fork_child(hf_fiber *self, hf_wf *wf, hf_scope *scope, const ch
     if (hf_crew_job_is_canceled(&forked->job)) { /* the scope was canceled before: nothing is sent, no number is used */
         hf_crew_job_end(self, &forked->job, HF_ERR_CANCELED);
         forget_child(forked);
-    } else if (hf_wf_start_child(wf, &forked->ask, type, in, options) == NULL) {
+        return HF_OK;
+    }
+    wf->forking = scope;
+    bool is_made = hf_wf_start_child(wf, &forked->ask, type, in, options) != NULL;
+    wf->forking = NULL;
+    if (!is_made) {
         status = hf_refuse_at(self, HF_ERR_NOMEM, VERB, "no memory for child '%.100s'", type);
         hf_crew_job_end(self, &forked->job, status);
         forget_child(forked);
@@ -281,6 +292,7 @@ hf_status hf_fork_child_with(hf_scope *scope, const char *type, hf_payload in, h
                              const hf_child_options *options)
 {
     HF_OPTIONS(hf_child_options, options, hf_fork_child);
+    HF_TRY(hf_wf_header_make("hf_fork_child", options->header));
     HF_VERB_ENTER(self, hf_fork_child, NULL);
     HF_LEAVE(self, fork_child(self, hf_wf_self(), scope, type, in, ret_out, options));
 }

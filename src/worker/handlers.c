@@ -35,6 +35,11 @@ static void free_handler(hf_wf *wf, hf_wf_handler *handler)
     wf->worker->memory.release(wf->worker->memory.state, handler, sizeof *handler + handler->name_len + 1);
 }
 
+const hf_wf_handling *hf_wf_handling_self(void)
+{
+    return hf_local_get(&HANDLING);
+}
+
 static void free_handling(hf_wf_handling *handling)
 {
     hf_wf *wf = handling->wf;
@@ -43,6 +48,7 @@ static void free_handling(hf_wf_handling *handling)
         hf_list_remove(&handling->node);
     }
     hf_payload_free(&handling->in);
+    hf_wf_header_free(wf, &handling->header);
     wf->worker->memory.release(wf->worker->memory.state, handling, handling->len);
 }
 

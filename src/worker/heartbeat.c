@@ -54,6 +54,7 @@ static void lapse(activity *act)
 {
     act->lapse_ns = INT64_MAX;
     act->has_lapsed = true;
+    hf_activity_note_why(act, HF_WHY_TIMED_OUT);
     hf_fiber *self = hf_enter(NULL);
     hf_scope_cancel_post(act->work, HF_CAUSE_DEADLINE, "the heartbeat timeout of the activity is over", false);
     hf_leave(self);
@@ -69,10 +70,18 @@ static void hear(activity *act, hf_status status, const hf_pb_record_activity_ta
     }
     if (status == HF_OK && response->cancel_requested) {
         atomic_store(&act->is_cancel_requested, true);
+        hf_activity_note_why(act, HF_WHY_CANCELED);
         HF_IGNORE(hf_scope_cancel(act->work, .reason = "the workflow canceled the activity"));
+    } else if (status == HF_OK && response->activity_reset) {
+        hf_activity_note_why(act, HF_WHY_RESET);
+        HF_IGNORE(hf_scope_cancel(act->work, .reason = "the activity was reset"));
+    } else if (status == HF_OK && response->activity_paused) {
+        hf_activity_note_why(act, HF_WHY_PAUSED);
+        HF_IGNORE(hf_scope_cancel(act->work, .reason = "the activity was paused"));
     } else if (status == HF_ERR_NOT_FOUND && !atomic_load(&act->is_gone)) {
         (void)snprintf(act->gone_why, sizeof act->gone_why, "%.*s", (int)sizeof act->gone_why - 1, why);
         atomic_store(&act->is_gone, true);
+        hf_activity_note_why(act, HF_WHY_GONE);
         HF_IGNORE(hf_scope_cancel(act->work, .reason = act->gone_why));
     }
 }

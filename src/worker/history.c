@@ -19,11 +19,13 @@
 
 enum { HISTORY_EVENT = 1, EVENT_TYPE = 3 }; /* fields of History and HistoryEvent */
 
+static const int64_t IS_READ = INT64_MAX - 1; /* freed with the task, if not before */
+
 /* A page that was asked for. In its own arena. */
 typedef struct page {
     hf_node node; /* in task->pages, oldest first */
     hf_arena arena;
-    int64_t last; /* its last event; INT64_MAX = it is being read */
+    int64_t last; /* its last event; IS_READ = it is being read */
 } page;
 
 void hf_wf_pages_free(hf_worker *worker, hf_list *pages, int64_t before)
@@ -169,7 +171,7 @@ static hf_status fetch(hf_op *op, hf_wf_reader *r)
     r->rest = response->history;
     r->token = response->next_page_token;
     r->is_last = r->token.len == 0;
-    *made = (page){.arena = arena, .last = INT64_MAX};
+    *made = (page){.arena = arena, .last = IS_READ};
     hf_list_push_back(&r->task->pages, &made->node);
     HF_TRY(r->rest.len > 0 ? check_page(op, r->wf, r->rest) : HF_OK);
     return note_rest(op, r);

@@ -96,8 +96,12 @@ static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
                                hf_pb_poll_activity_task_queue_response **ret_task)
 {
     hf_pb_task_queue queue = {.name = worker->queue, .kind = HF_TASK_QUEUE_KIND_NORMAL};
-    hf_pb_poll_activity_task_queue_request request = {
-        .namespace = worker->namespace_, .task_queue = &queue, .identity = worker->identity};
+    hf_pb_double_value rate = {.value = worker->options.queue_activities_per_second};
+    hf_pb_task_queue_metadata metadata = {.max_tasks_per_second = &rate};
+    hf_pb_poll_activity_task_queue_request request = {.namespace = worker->namespace_,
+                                                      .task_queue = &queue,
+                                                      .identity = worker->identity,
+                                                      .task_queue_metadata = rate.value > 0 ? &metadata : NULL};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, &request, arena);
     HF_TRY(hf_service_ask(op, worker->service, &call));
@@ -106,12 +110,25 @@ static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
     return HF_OK;
 }
 
+/* Waits until the worker may begin another activity. */
+static hf_status await_tempo(hf_worker *worker)
+{
+    for (;;) {
+        int64_t wait = hf_tempo_take(&worker->tempo, hf_now(NULL).ns);
+        if (wait == 0) {
+            return HF_OK;
+        }
+        HF_TRY(hf_sleep(hf_nanoseconds(wait)));
+    }
+}
+
 /* One poll. `*ret_is_begun`: it brought a task, and hf_activity_begin has taken the slot. */
 static hf_status poll_activity_once(hf_op *op, hf_worker *worker, bool *ret_is_begun)
 {
     hf_arena arena = hf_arenas_take(&worker->arenas);
     hf_pb_poll_activity_task_queue_response *task = NULL;
     hf_status status = poll_activity(op, worker, &arena, &task);
+    hf_tempo_settle(&worker->tempo, hf_now(NULL).ns, status == HF_OK && task != NULL);
     if (status == HF_OK && task != NULL) {
         *ret_is_begun = true;
         return hf_activity_begin(op, worker, &arena, task);
@@ -130,6 +147,11 @@ hf_status hf_poll_activities(void *arg)
         hf_op op;
         hf_op_init(&op);
         bool is_begun = false;
+        status = await_tempo(worker);
+        if (status != HF_OK) { /* the worker stops */
+            (void)hf_sem_release(worker->activity_slots, 1);
+            return HF_OK;
+        }
         status = poll_activity_once(&op, worker, &is_begun);
         if (status != HF_OK) {
             status = pause_after(worker, &op, &pause_ms);

@@ -57,6 +57,7 @@ hf_activity_work *hf_activity_pin_local(const hf_local_job *job)
 static void cancel_work(activity *act, hf_scope *scope)
 {
     hf_assert(scope != NULL && atomic_load(&act->is_cancel_requested));
+    hf_activity_note_why(act, HF_WHY_CANCELED);
     HF_IGNORE(hf_scope_cancel(scope, .reason = "the workflow canceled the activity"));
 }
 

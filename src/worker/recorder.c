@@ -8,6 +8,8 @@
  * cancelation is sent. */
 #include "worker/wf.h"
 
+#include "fiber/crew/crew_private.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -40,6 +42,11 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
     hf_command_record *record = HF_ARENA_NEW(arena, hf_command_record);
     hf_pb_command *command = HF_ARENA_NEW(arena, hf_pb_command);
     void *attributes = hf_arena_zero(arena, attributes_len, 16);
+    if (arena->status != HF_OK) {
+        return NULL;
+    }
+    hf_wf *wf = HF_CONTAINER(recorder, hf_wf, recorder);
+    hf_wf_tag(wf, arena, command, wf->forking != NULL ? wf->forking : hf_crew_self_scope());
     if (arena->status != HF_OK) {
         return NULL;
     }

@@ -46,6 +46,7 @@ static void free_wf(hf_wf *wf)
     hf_wf_give_back(worker, &wf->tasks);
     while (!hf_list_is_empty(&wf->signals)) {
         hf_wf_signal *signal = HF_CONTAINER(hf_list_pop_front(&wf->signals), hf_wf_signal, node);
+        hf_wf_header_free(wf, &signal->header);
         worker->memory.release(worker->memory.state, signal, sizeof *signal + signal->name_len);
     }
     while (!hf_list_is_empty(&wf->leftovers)) {
@@ -57,6 +58,8 @@ static void free_wf(hf_wf *wf)
             worker->memory.release(worker->memory.state, timer, sizeof *timer);
         }
     }
+    hf_wf_header_free(wf, &wf->header);
+    hf_wf_header_free(wf, &wf->taken_header);
     hf_wf_handlers_free(wf);
     hf_wtask_free(worker, wf->kept_task);
     hf_arena_deinit(&wf->kept);

@@ -34,8 +34,9 @@ bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
         .cron = hf_wf_keep_text(wf, a->cron_schedule),
         .attempt = a->attempt > 0 ? a->attempt : 1,
         .started = hf_pb_timestamp_time(event->event_time),
+        .arg = wf->entry->arg,
     };
-    return wf->kept.status == HF_OK;
+    return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header);
 }
 
 const hf_workflow_facts *hf_workflow_info(void)
@@ -305,6 +306,7 @@ static hf_status check_next(hf_fiber *self, const hf_wf *wf, hf_payload in, cons
 hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options)
 {
     HF_OPTIONS(hf_continue_options, options, hf_continue_as_new);
+    HF_TRY(hf_wf_header_make("hf_continue_as_new", options->header));
     HF_VERB_ENTER(self, hf_continue_as_new, NULL);
     hf_wf *wf = hf_wf_self();
     hf_status status = check_next(self, wf, in, options);
@@ -328,6 +330,7 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         next->workflow_run_timeout = hf_duration_of_bound(options->run_timeout);
         next->workflow_task_timeout = hf_duration_of_bound(options->task_timeout);
         next->initiator = HF_CONTINUE_AS_NEW_INITIATOR_WORKFLOW;
+        next->header = hf_wf_header_copy(hf_wf_header_take(wf), arena);
     }
     if (arena->status != HF_OK) {
         wf->is_nomem = true;

@@ -82,6 +82,29 @@ static const char *const *keep_types(hf_wf *wf, const char *const *types)
     return kept;
 }
 
+static hf_payload keep_payload(hf_wf *wf, hf_payload from)
+{
+    hf_payload kept = from;
+    kept.owned = NULL;
+    kept.data = from.len > 0 ? hf_arena_copy(&wf->kept, hf_str_of_len(from.data, from.len)).data : from.data;
+    kept.encoding = keep(wf, from.encoding);
+    return kept;
+}
+
+static const hf_entry *keep_header(hf_wf *wf, const hf_entry *header)
+{
+    size_t count = 0;
+    while (header != NULL && header[count].key != NULL) {
+        count++;
+    }
+    hf_entry *kept = count > 0 ? HF_ARENA_ARRAY(&wf->kept, hf_entry, count + 1) : NULL;
+    for (size_t i = 0; kept != NULL && i < count; i++) {
+        kept[i].key = keep(wf, header[i].key);
+        kept[i].value = keep_payload(wf, header[i].value);
+    }
+    return kept;
+}
+
 /* False: no memory. */
 static bool push(hf_saga *saga, const char *activity, hf_payload in, const hf_activity_options *options)
 {
@@ -91,11 +114,10 @@ static bool push(hf_saga *saga, const char *activity, hf_payload in, const hf_ac
         return false;
     }
     step->activity = keep(wf, activity);
-    step->in = in;
-    step->in.owned = NULL;
-    step->in.data = in.len > 0 ? hf_arena_copy(&wf->kept, hf_str_of_len(in.data, in.len)).data : in.data;
-    step->in.encoding = keep(wf, in.encoding);
+    step->in = keep_payload(wf, in);
     step->options = *options;
+    step->options.header = keep_header(wf, options->header);
+    step->options.ret_branch = NULL;
     step->options.task_queue = keep(wf, options->task_queue);
     step->options.id = keep(wf, options->id);
     step->options.final_types = keep_types(wf, options->final_types);

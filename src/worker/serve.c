@@ -40,7 +40,8 @@ static hf_status start_pollers(hf_worker *worker, hf_scope *scope, hf_poller_sea
     for (int i = 0; i < normal + sticky && !hf_list_is_empty(&worker->workflows); i++) {
         HF_TRY(hf_fork(scope, hf_poll_workflows, &seats[i < normal ? 0 : 1], .name = "workflow poller"));
     }
-    for (int i = 0; i < o->activity_pollers_max && o->activities_max > 0; i++) {
+    int activity_pollers = hf_tempo_pollers(&worker->tempo, o->activity_pollers_max);
+    for (int i = 0; i < activity_pollers && o->activities_max > 0; i++) {
         if (!hf_list_is_empty(&worker->activities)) {
             HF_TRY(hf_fork(scope, hf_poll_activities, &seats[0], .name = "activity poller"));
         }
@@ -100,6 +101,7 @@ static void cancel_activities(hf_worker *worker)
         hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
                count);
     }
+    hf_activity_note_stop(worker);
     HF_IGNORE(hf_scope_cancel(worker->jobs, .reason = "the worker stops"));
 }
 

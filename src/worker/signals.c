@@ -51,6 +51,7 @@ static hf_wf_signal *take_signal(hf_wf *wf, hf_str name)
 
 static void free_signal(hf_wf *wf, hf_wf_signal *signal)
 {
+    hf_wf_header_free(wf, &signal->header);
     wf->worker->memory.release(wf->worker->memory.state, signal, sizeof *signal + signal->name_len);
 }
 
@@ -62,6 +63,9 @@ static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
     } else {
         hf_payload_free(&signal->payload);
     }
+    hf_wf_header_free(wf, &wf->taken_header);
+    wf->taken_header = signal->header;
+    signal->header = (hf_str){NULL, 0};
     free_signal(wf, signal);
 }
 
@@ -244,6 +248,8 @@ static hf_status handle(hf_op *op, hf_wf *wf, const hf_wf_handler *handler, hf_w
         hf_list_push_back(&wf->signals, &signal->node); /* it goes with the run */
         return status;
     }
+    HF_CONTAINER(hf_list_last(&wf->handlings), hf_wf_handling, node)->header = signal->header;
+    signal->header = (hf_str){NULL, 0};
     free_signal(wf, signal);
     return HF_OK;
 }
@@ -305,7 +311,7 @@ hf_status hf_wf_signaled(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_si
         memcpy(signal->name, from->signal_name.data, signal->name_len);
     }
     hf_status status = hf_payload_decode(from->input, &wf->payloads, &signal->payload);
-    if (status != HF_OK) {
+    if (status != HF_OK || !hf_wf_header_keep(wf, from->header, &signal->header)) {
         free_signal(wf, signal);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a signal");
     }
@@ -334,6 +340,10 @@ hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena)
         hf_pb_workflow_execution_signaled_event_attributes *body = &bodies[history.events.count];
         body->signal_name = hf_str_of_len(signal->name, signal->name_len);
         body->input = hf_payload_encode(arena, signal->payload);
+        body->header = signal->header.len > 0 ? HF_ARENA_NEW(arena, hf_pb_header) : NULL;
+        if (body->header != NULL) {
+            (void)hf_pb_decode(NULL, &hf_pb_header_type, signal->header, arena, body->header);
+        }
         history.events.items[history.events.count++] = (hf_pb_history_event){
             .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
             .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,

@@ -225,7 +225,11 @@ static hf_status deliver(hf_op *op, hf_wf *wf, const hf_wf_update_request *from,
         hf_payload_free(&in);
         return status;
     }
-    HF_CONTAINER(hf_list_last(&wf->handlings), hf_wf_handling, node)->request = *from;
+    hf_wf_handling *handling = HF_CONTAINER(hf_list_last(&wf->handlings), hf_wf_handling, node);
+    handling->request = *from;
+    if (!hf_wf_header_keep(wf, input != NULL ? input->header : NULL, &handling->header)) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for an update"); /* it goes with the run */
+    }
     return HF_OK;
 }
 

@@ -303,6 +303,7 @@ static hf_status call_function(hf_wf *wf, hf_payload *ret_out)
         return status;
     }
     wf->scope = scope;
+    scope->number = HF_SCOPE_OF_RUN;
     status = close_leftovers(wf, wf->entry->function(wf->input, ret_out));
     return close_scope(wf, status);
 }

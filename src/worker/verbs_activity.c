@@ -118,6 +118,7 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
     a->start_to_close_timeout = hf_duration_of_bound(options->start_to_close);
     a->heartbeat_timeout = hf_duration_of_bound(options->heartbeat);
     a->retry_policy = retry_of(arena, options);
+    a->header = hf_wf_header_take(wf);
     return arena->status == HF_OK ? record : NULL;
 }
 
@@ -384,6 +385,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
 {
     HF_OPTIONS(hf_activity_options, options, hf_activity_run);
+    HF_TRY(hf_wf_header_make("hf_activity_run", options->header));
     HF_VERB_ENTER(self, hf_activity_run, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {

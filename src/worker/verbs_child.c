@@ -339,6 +339,7 @@ static hf_command_record *record_child(hf_wf *wf, const char *type, hf_payload i
     a->workflow_id_reuse_policy = REUSES[o->id_reuse];
     a->retry_policy = retry_of(arena, o);
     a->cron_schedule = hf_arena_copy(arena, hf_str_of(o->cron != NULL ? o->cron : ""));
+    a->header = hf_wf_header_take(wf);
     return arena->status == HF_OK ? record : NULL;
 }
 
@@ -504,6 +505,7 @@ static hf_status outcome_of(hf_wf *wf, const char *type, const hf_wf_ask *ask, h
 hf_status hf_child_run_with(const char *type, hf_payload in, hf_payload *ret_out, const hf_child_options *options)
 {
     HF_OPTIONS(hf_child_options, options, hf_child_run);
+    HF_TRY(hf_wf_header_make("hf_child_run", options->header));
     HF_VERB_ENTER(self, hf_child_run, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {
@@ -518,6 +520,7 @@ hf_status hf_child_run_with(const char *type, hf_payload in, hf_payload *ret_out
 hf_status hf_child_start_with(const char *type, hf_payload in, const hf_child_options *options)
 {
     HF_OPTIONS(hf_child_options, options, hf_child_start);
+    HF_TRY(hf_wf_header_make("hf_child_start", options->header));
     HF_VERB_ENTER(self, hf_child_start, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {
@@ -587,12 +590,14 @@ static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *n
     a->execution = execution;
     a->signal_name = record->name;
     a->input = hf_payload_encode(arena, in);
+    a->header = hf_wf_header_take(wf);
     return arena->status == HF_OK ? record : NULL;
 }
 
 hf_status(hf_external_signal)(const char *id, const char *name, hf_payload in)
 {
     static const char VERB[] = "hf_external_signal";
+    HF_TRY(hf_wf_header_make(VERB, NULL));
     HF_VERB_ENTER(self, hf_external_signal, NULL);
     hf_wf *wf = hf_wf_self();
     hf_op op;

@@ -174,6 +174,7 @@ typedef struct hf_wf_timer {
 typedef struct hf_wf_signal {
     hf_node node;
     hf_payload payload; /* kept by the run */
+    hf_str header;      /* owned: hf_wf_header_keep */
     size_t name_len;
     char name[];
 } hf_wf_signal;
@@ -222,6 +223,7 @@ typedef struct hf_wf_handling {
     bool has_ended;               /* of a query */
     bool is_counted;              /* it is under way for hf_handlers_wait: a signal, or an update that was accepted */
     hf_wf_update_request request; /* of an update; valid until its fiber waits */
+    hf_str header;                /* that came with it; owned: hf_wf_header_keep */
     const char *update_id;        /* of an update, else NULL; NUL-terminated, behind the struct */
     size_t len;                   /* of the allocation */
     char name[];                  /* what came; NUL-terminated */
@@ -314,6 +316,9 @@ struct hf_wf {
     size_t jobs_bytes;          /* memory of those */
     bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
+    hf_scope *forking;          /* the command that is made is of a child without a fiber of this scope; NULL = of the
+                                   calling fiber */
+    uint32_t scope_number;      /* the last one that was given: graph.c */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
                                    or it is among the records */
     hf_workflow_facts facts;    /* texts in `kept` */
@@ -335,6 +340,9 @@ struct hf_wf {
     bool keeps_task;         /* the task at hand becomes that */
     hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
     hf_payload_bag payloads; /* payloads that its fibers own */
+    hf_str header;           /* of its start; owned: hf_wf_header_keep */
+    hf_str taken_header;     /* of the signal that a fiber took last; owned */
+    hf_pb_header *out_header; /* of the command that the running verb makes; in the recorder's arena; NULL = none */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
     bool is_reseeded;  /* a reset has seeded its random numbers */
@@ -360,6 +368,7 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
 typedef struct hf_wf_summons {
     hf_wait *idle; /* chained by `value` */
     bool has_seats;
+    bool only_wakes; /* the caller is not inside worker->runs, which may be closed when a run has ended: no fork */
     uint64_t seats[HF_THREADS_MAX / 64]; /* a bit for each seat that wants one more */
 } hf_wf_summons;
 /* Under the cache's lock: the run gets a driver. The caller calls hf_wf_summon when it has released the lock. */
@@ -534,6 +543,24 @@ hf_status hf_wf_tell_left(hf_op *op, hf_wf *wf);
 hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *query, hf_arena *arena,
                       hf_pb_workflow_query_result *ret_result);
 
+/* The handler that the calling fiber runs, or a query; NULL = none. */
+const hf_wf_handling *hf_wf_handling_self(void);
+
+/* header.c: the header as bytes that the caller owns; empty for none. False: no memory. */
+bool hf_wf_header_keep(hf_wf *wf, const hf_pb_header *header, hf_str *ret_kept);
+void hf_wf_header_free(hf_wf *wf, hf_str *kept);
+/* By a verb, before it enters the library: makes the header of its command, and hf_wf_header_take gives it to the command.
+ * The fiber must not wait in between. Fails: as hf_header_make, raised. */
+hf_status hf_wf_header_make(const char *verb, const hf_entry *entries);
+/* A copy in the arena, whose status tells of a lack of memory; NULL stays NULL. */
+hf_pb_header *hf_wf_header_copy(const hf_pb_header *header, hf_arena *arena);
+static inline hf_pb_header *hf_wf_header_take(hf_wf *wf)
+{
+    hf_pb_header *header = wf->out_header;
+    wf->out_header = NULL;
+    return header;
+}
+
 /* updates.c: the life of an update, on its own fiber. */
 void hf_wf_run_update(hf_wf_handling *handling);
 /* Delivers the updates that came before event `before`, from the `*next`-th on. Fails: HF_ERR_NOMEM, HF_ERR_INVALID,
@@ -559,6 +586,9 @@ hf_status hf_wf_flush_signals(hf_op *op, hf_wf *wf, bool *ret_any);
 bool hf_wf_wake_until(hf_wf *wf, uint64_t *after);
 /* Whether the fiber that was woken last waits again. */
 bool hf_wf_until_waits(const hf_wf *wf, uint64_t number);
+
+/* graph.c: says in the command's metadata which scope it is of. No memory: the arena's status. */
+void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *scope);
 
 /* run_verbs.c */
 /* Fills the facts of the run from its first event. False: no memory. */

@@ -55,7 +55,8 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
     for (size_t i = 0; i < HF_COUNT_OF(numbers); i++) {
         HF_TRY(hf_number_check(op, VERB, numbers[i].what, numbers[i].number, numbers[i].may_be));
     }
-    return HF_OK;
+    HF_TRY(hf_tempo_check(op, VERB, ".activities_per_second", o->activities_per_second));
+    return hf_tempo_check(op, VERB, ".queue_activities_per_second", o->queue_activities_per_second);
 }
 
 /* Checks the texts and spans of the options. A task queue must leave room for the longer name of its sticky queue. */
@@ -184,6 +185,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     worker->options = with_defaults(options);
     hf_arena_init(&worker->names, memory);
     hf_arenas_init(&worker->arenas, memory);
+    hf_tempo_init(&worker->tempo, options->activities_per_second);
     hf_list_init(&worker->workflows);
     hf_list_init(&worker->activities);
     hf_wf_cache_init(&worker->cache);
@@ -259,10 +261,13 @@ const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name)
     return NULL;
 }
 
-static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_function function, bool on_fiber,
+enum { STACK_SIZE_MAX = 256 << 10 };
+
+/* `like` has what is kept beside the name. */
+static hf_status add(hf_worker *worker, hf_list *entries, const char *name, const hf_function_entry *like,
                      const char *verb)
 {
-    if (worker == NULL || name == NULL || function == NULL) {
+    if (worker == NULL || name == NULL || like->function == NULL) {
         return hf_raise(HF_ERR_MISUSE, "%s needs a worker, a name and a function", verb);
     }
     if (hf_worker_life(worker) != HF_LIFE_NEW) {
@@ -270,6 +275,10 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
     }
     if (name[0] == '\0' || strnlen(name, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);
+    }
+    if (like->stack_size > STACK_SIZE_MAX) {
+        return hf_raise(HF_ERR_INVALID, "%s: '%s': .stack_size is %zu, and the largest stack of a fiber has %d bytes",
+                        verb, name, like->stack_size, STACK_SIZE_MAX);
     }
     if (hf_function_find(entries, hf_str_of(name)) != NULL) {
         return hf_raise(HF_ERR_EXISTS, "%s: '%s' was added before", verb, name);
@@ -279,17 +288,25 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
     if (entry == NULL || copy.data == NULL) {
         return hf_raise(HF_ERR_NOMEM, "%s: no memory for '%s'", verb, name);
     }
+    *entry = *like;
     entry->name = copy;
-    entry->function = function;
-    entry->on_fiber = on_fiber;
+    hf_assert(!hf_node_is_linked(&entry->node));
     hf_list_push_back(entries, &entry->node);
     return HF_OK;
 }
 
-hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow)
+hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb)
+{
+    return add(worker, &worker->activities, name, like, verb);
+}
+
+hf_status hf_worker_add_workflow_with(hf_worker *worker, const char *name, hf_function workflow,
+                                      const hf_worker_add_workflow_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_worker_add_workflow));
-    return add(worker, worker != NULL ? &worker->workflows : NULL, name, workflow, false, "hf_worker_add_workflow");
+    HF_OPTIONS(hf_worker_add_workflow_options, options, hf_worker_add_workflow);
+    hf_function_entry like = {.function = workflow, .arg = options->arg, .stack_size = options->stack_size};
+    return add(worker, worker != NULL ? &worker->workflows : NULL, name, &like, "hf_worker_add_workflow");
 }
 
 hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
@@ -297,17 +314,24 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
 {
     HF_TRY(HF_VERB_ALLOWED(hf_worker_add_activity));
     HF_OPTIONS(hf_worker_add_activity_options, options, hf_worker_add_activity);
-    bool on_fiber = options->on_fiber;
+    hf_function_entry like = {
+        .function = activity, .on_fiber = options->on_fiber, .arg = options->arg, .stack_size = options->stack_size};
     int count = worker != NULL ? worker->options.activities_max : 0;
-    bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;
+    bool is_too_many = !like.on_fiber && count > HF_POOL_THREADS_MAX;
     if (is_too_many && count != INT_MAX) {
         return hf_raise(HF_ERR_INVALID,
                         "hf_worker_add_activity: '%s' needs a thread, and a worker has at most %d, but "
                         ".activities_max is %d: lower it, or add the activity with .on_fiber if it never blocks",
                         name != NULL ? name : "", HF_POOL_THREADS_MAX, count);
     }
-    HF_TRY(
-        add(worker, worker != NULL ? &worker->activities : NULL, name, activity, on_fiber, "hf_worker_add_activity"));
+    if (like.stack_size != 0 && !like.on_fiber) {
+        return hf_raise(
+            HF_ERR_INVALID,
+            "hf_worker_add_activity: '%s': .stack_size is for activities with .on_fiber; on a thread it has "
+            "1 MiB",
+            name != NULL ? name : "");
+    }
+    HF_TRY(add(worker, worker != NULL ? &worker->activities : NULL, name, &like, "hf_worker_add_activity"));
     if (is_too_many) { /* HF_UNLIMITED: as many as can have a thread */
         HF_IGNORE(hf_sem_try_acquire(worker->activity_slots, count - HF_POOL_THREADS_MAX));
         worker->options.activities_max = HF_POOL_THREADS_MAX;

@@ -29,6 +29,7 @@
 #include "service/guard.h"
 #include "service/witness.h"
 #include "worker/life.h"
+#include "worker/tempo.h"
 
 #include <holdfast/worker.h>
 
@@ -43,6 +44,8 @@ typedef struct hf_function_entry {
     hf_str name;
     hf_function function;
     bool on_fiber; /* an activity that never blocks */
+    void *arg;     /* the program's */
+    size_t stack_size;
 } hf_function_entry;
 
 enum { HF_WF_BUCKETS = 1024 };
@@ -99,6 +102,7 @@ struct hf_worker {
     hf_sem *activity_slots;
     hf_sem *local_slots;       /* of local activities: an activity's poller holds a slot while it waits */
     hf_dispatcher *local_pool; /* of local activities: theirs do not wait for threads of the others */
+    hf_tempo tempo;            /* of activities */
     hf_dispatcher *pool;       /* activities' threads */
     hf_scope *runs;            /* drivers; open while it runs */
     hf_wf_seat *seats;         /* by the number of the scheduler */
@@ -151,6 +155,8 @@ hf_status hf_worker_release(hf_worker *worker);
 void hf_worker_ring(hf_worker *worker);
 /* Whether this process may call the service: a process that fork() made may not. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
+/* Adds an activity; `like` has what is kept beside the name. Fails: as hf_worker_add_activity. */
+hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb);
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
 /* Changes the number of drivers or activities, and wakes the fiber that waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
@@ -193,6 +199,8 @@ hf_activity_counts hf_activity_count(hf_worker *worker);
 void hf_activity_report(hf_worker *worker, const char *event);
 /* The watchdog looks after a pool of the worker. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
 hf_status hf_activity_watch_pool(hf_worker *worker, hf_dispatcher *pool);
+/* The worker stops, and cancels its activities now: they are told that this is the reason. */
+void hf_activity_note_stop(hf_worker *worker);
 /* Activities whose function runs; and those of them whose slot went to another one, because they are zombies. */
 void hf_activity_tally(hf_worker *worker, uint64_t *ret_running, uint64_t *ret_zombies);
 /* Called by the keeper when a fiber may have become a zombie: frees the slot of an activity on it. */

@@ -487,6 +487,10 @@ static hf_status use_workers(void)
 {
     hf_worker *worker = NULL;
     EXPECT(hf_worker_new(NULL, "queue", &worker) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(NULL, "name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(NULL, "name", NULL, .cwd = "/") == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(NULL, "name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(NULL, "name", NULL, .stack_size = 16384) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(NULL, "name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(NULL, "name", NULL, .on_fiber = true) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity") == HF_ERR_MISUSE);
@@ -540,6 +544,13 @@ static hf_status use_workers(void)
     EXPECT(hf_until_next(&until) == HF_ERR_MISUSE);
     EXPECT(hf_until_end(&until, HF_ERR_MISUSE) == HF_ERR_MISUSE);
     EXPECT(hf_handler_name() == NULL && hf_update_id() == NULL && hf_workflow_info() == NULL);
+    EXPECT(hf_activity_token(NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_answer(NULL, hf_answer_to(hf_payload_none()), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(NULL, hf_answer_to_id("id", "1"), "message") == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(NULL, hf_answer_to_id("id", "1"), "message", .is_final = true) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_canceled(NULL, hf_answer_to_id("id", "1"), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_heartbeat(NULL, hf_answer_to_id("id", "1"), hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_arg() == NULL && hf_activity_cancel_why() == HF_WHY_NOT);
     EXPECT(hf_workflow_scope() == NULL && hf_workflow_alloc(8) == NULL && !hf_patched("id"));
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);

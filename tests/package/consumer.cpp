@@ -648,6 +648,14 @@ hf_status use_workers()
     add_options.on_fiber = true;
     hf_activity_fail_options fail_options = hf_activity_fail_options();
     fail_options.is_final = true;
+    hf_worker_add_command_options command_options = hf_worker_add_command_options();
+    command_options.cwd = "/";
+    EXPECT(hf_worker_add_command(nullptr, "name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(nullptr, "name", nullptr, command_options) == HF_ERR_MISUSE);
+    hf_worker_add_workflow_options workflow_options = hf_worker_add_workflow_options();
+    workflow_options.stack_size = 16384;
+    EXPECT(hf_worker_add_workflow(nullptr, "name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(nullptr, "name", nullptr, workflow_options) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, add_options) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity") == HF_ERR_MISUSE);
@@ -678,8 +686,11 @@ hf_status use_workers()
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, patient_options) == HF_ERR_MISUSE);
 #if __cplusplus >= 202002L
     EXPECT(hf_worker_new(nullptr, "queue", &worker, {.cached_max = HF_OFF}) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_command(nullptr, "name", nullptr, {.cwd = "/"}) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_workflow(nullptr, "name", nullptr, {.stack_size = 16384}) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, {.on_fiber = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_fail("not in an activity", {.is_final = true}) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message", {.is_final = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
@@ -725,6 +736,13 @@ hf_status use_workers()
     EXPECT(hf_wait_until(worker != nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_wait_until(worker != nullptr, patient_options) == HF_ERR_MISUSE);
     EXPECT(hf_handler_name() == nullptr && hf_update_id() == nullptr && hf_workflow_info() == nullptr);
+    EXPECT(hf_activity_token(nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_answer(nullptr, hf_answer_to(hf_payload_none()), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message") == HF_ERR_MISUSE);
+    EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message", fail_options) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_canceled(nullptr, hf_answer_to_id("id", "1"), hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_answer_heartbeat(nullptr, hf_answer_to_id("id", "1"), hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_arg() == nullptr && hf_activity_cancel_why() == HF_WHY_NOT);
     EXPECT(hf_workflow_scope() == nullptr && hf_workflow_alloc(8) == nullptr && !hf_patched("id"));
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);

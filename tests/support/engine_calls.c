@@ -3,6 +3,7 @@
 #include "history/payload.h"
 #include "support/engine_ask.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* "sinput=BYTES" */
@@ -60,6 +61,7 @@ void hf_words_attach(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_ex
         link->workflow_event = HF_ARENA_NEW(arena, hf_pb_link_workflow_event);
         link->workflow_event->namespace = HF_STR(HF_RIG_NS);
         link->workflow_event->workflow_id = hf_arena_copy(arena, hf_words_str(w, "link", ""));
+        link->workflow_event->run_id = HF_STR("00000000-0000-4000-8000-000000000001");
         request->links = (hf_pb_link_list){link, 1};
     }
     if (hf_words_option(w, "priority") != NULL) {
@@ -139,7 +141,24 @@ static void describe_queue(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
         hf_words_has(w, "activities") ? HF_TASK_QUEUE_TYPE_ACTIVITY : HF_TASK_QUEUE_TYPE_WORKFLOW;
     request->include_task_queue_status = hf_words_has(w, "status");
     request->report_stats = hf_words_has(w, "stats");
+    request->report_pollers = hf_words_has(w, "pollers");
+    request->report_task_reachability = hf_words_has(w, "reach");
     request->api_mode = hf_words_has(w, "enhanced") ? HF_DESCRIBE_TASK_QUEUE_MODE_ENHANCED : 0;
+    if (hf_words_has(w, "sticky")) {
+        request->task_queue->kind = HF_TASK_QUEUE_KIND_STICKY;
+    }
+    int32_t builds = hf_words_number(w, "builds", -1); /* as many build ids as that: b0, b1, ... */
+    if (builds >= 0 || hf_words_has(w, "unversioned")) {
+        request->versions = HF_ARENA_NEW(arena, hf_pb_task_queue_version_selection);
+        request->versions->unversioned = hf_words_has(w, "unversioned");
+        request->versions->build_ids.items = HF_ARENA_ARRAY(arena, hf_str, builds > 0 ? (size_t)builds : 1);
+        for (int32_t i = 0; i < builds; i++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "b%d", (int)i);
+            request->versions->build_ids.items[request->versions->build_ids.count++] =
+                hf_arena_copy(arena, hf_str_of(name));
+        }
+    }
     hf_rig_send(rig, slot, HF_METHOD_DESCRIBE_TASK_QUEUE, request);
 }
 

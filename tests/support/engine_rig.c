@@ -266,6 +266,7 @@ void hf_rig_submit(hf_rig *rig, hf_rig_call *slot, hf_method method, const void 
     slot->call.in_process = set.in_process;
     slot->call.run_ahead = set.run_ahead;
     slot->call.replays = set.replays;
+    slot->call.lets_go = set.lets_go;
     slot->used = true;
     hf_core_call(rig->core, &slot->call, rig->now);
 }

@@ -26,7 +26,7 @@
  *     fail                of=SLOT cause=N input=BYTES
  *     acomplete, afail, acancel, heartbeat
  *                         of=SLOT or by=ID/ACTIVITY input=BYTES; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked
- *                         (=> a cancel) paused reset
+ *                         (=> a cancel) paused reset leaves (its process, for good)
  *     sigstart ID NAME    signal with start: as start, sinput=BYTES of the signal
  *     options ID          of the run: priority=N fairness=KEY weight=N; auto, pinned=BUILD or unset: the versioning override; mask=PATH: that
  *                         path as well; run_id=R identity=I ns=N

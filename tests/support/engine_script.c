@@ -214,6 +214,7 @@ static void do_activity(hf_rig *rig, hf_rig_call *slot, step *s)
         request->namespace = HF_STR(HF_RIG_NS);
         request->task_token = token_of(rig, slot, &s->w, "a");
         request->details = payloads(arena, hf_words_option(&s->w, "details"));
+        slot->call.lets_go = hf_words_has(&s->w, "leaves");
         hf_rig_send(rig, slot, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, request);
         if (slot->done && slot->call.status == HF_OK) {
             const hf_pb_record_activity_task_heartbeat_response *response = slot->call.response;

@@ -206,6 +206,15 @@ hf_str hf_words_spaced(hf_arena *arena, const hf_words *w, const char *key)
 
 /* ---- Commands ---------------------------------------------------------------------------------------------------- */
 
+static hf_pb_priority *priority_of(hf_arena *arena, const hf_words *w)
+{
+    hf_pb_priority *priority = hf_words_option(w, "priority") != NULL ? HF_ARENA_NEW(arena, hf_pb_priority) : NULL;
+    if (priority != NULL) {
+        priority->priority_key = hf_words_number(w, "priority", 0);
+    }
+    return priority;
+}
+
 static void activity_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
 {
     hf_pb_schedule_activity_task_command_attributes *attrs =
@@ -213,6 +222,7 @@ static void activity_command(hf_arena *arena, const hf_words *w, hf_pb_command *
     command->command_type = HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK;
     command->attributes_case = HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES;
     command->schedule_activity_task_command_attributes = attrs;
+    attrs->priority = priority_of(arena, w);
     attrs->activity_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
     attrs->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
     attrs->activity_type->name = HF_STR("act");
@@ -340,6 +350,7 @@ static void child_command(hf_arena *arena, const hf_words *w, hf_pb_command *com
     command->command_type = HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION;
     command->attributes_case = HF_PB_COMMAND_START_CHILD_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
     command->start_child_workflow_execution_command_attributes = attrs;
+    attrs->priority = priority_of(arena, w);
     attrs->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", ""));
     attrs->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
     attrs->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);

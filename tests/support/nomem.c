@@ -37,6 +37,8 @@ static const scene SCENES[] = {
     {"start wf; poll; fail", "poll in_process", "poll in_process", "complete done"},
     {"", "poll in_process => parked", NULL, "start wf; crash; poll as=y; complete of=y done"},
     {"start wf; poll; complete activity a", "apoll in_process", "apoll in_process", "acomplete; poll; complete done"},
+    {"start wf; poll; complete activity a; apoll in_process", "heartbeat leaves", NULL,
+     "acomplete by=wf/a; poll; complete done"},
     {"poll timeout=1s => parked", "time 2s", NULL, "start wf; poll; complete done"},
     {"poll as=p => parked", "drop p", NULL, "start wf; poll; complete done"},
     {"start wf; poll in_process", "unwanted w", NULL, "crash; poll; complete done"},

@@ -12,7 +12,8 @@
 
 /* ---- Heartbeats and ends ----------------------------------------------------------------------------------------- */
 
-static void record_heartbeat(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_payloads *given)
+/* `left`: the process that held the attempt does not answer for it any more. That must survive the process, so it is always written. */
+static void record_heartbeat(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_payloads *given, bool left)
 {
     hf_assert(activity->state == HF_ACTIVITY_STARTED);
     hf_buf details;
@@ -27,8 +28,12 @@ static void record_heartbeat(hf_core *core, hf_run *run, hf_activity *activity, 
         .scheduled_id = activity->scheduled_id,
         .time = core->now.wall,
         .details = hf_str_of_len(details.data, details.len),
+        .left = left,
     };
-    if (core->status == HF_OK && hf_str_equal(msg.details, hf_owned_str(&activity->heartbeat_details))) {
+    if (left && core->status == HF_OK && given == NULL) { /* it has nothing new to say: the last details stay */
+        msg.details = hf_owned_str(&activity->heartbeat_details);
+    }
+    if (!left && core->status == HF_OK && hf_str_equal(msg.details, hf_owned_str(&activity->heartbeat_details))) {
         HF_PROBE(core, HF_PROBE_HEARTBEAT_UNWRITTEN); /* only its deadline moves */
         activity->heard_time = core->now.wall;
     } else {
@@ -87,7 +92,11 @@ static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *ac
     bool is_reset = activity->is_reset;
     size_t len = hf_payloads_len(request->details);
     if (hf_fits(core, len)) {
-        record_heartbeat(core, run, activity, request->details);
+        bool left = call->lets_go && activity->incarnation != 0;
+        if (left) {
+            HF_PROBE(core, HF_PROBE_ATTEMPT_LEFT);
+        }
+        record_heartbeat(core, run, activity, request->details, left);
     } else {
         cancel = true;
         if (fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, len, request->identity)) {
@@ -106,7 +115,7 @@ static bool failed(hf_core *core, hf_run *run, hf_activity *activity,
         return fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, len, request->identity);
     }
     if (request->last_heartbeat_details != NULL) { /* the next attempt can continue from there */
-        record_heartbeat(core, run, activity, request->last_heartbeat_details);
+        record_heartbeat(core, run, activity, request->last_heartbeat_details, false);
     }
     hf_pb_failure none = {.message = HF_STR("the activity failed and gave no failure")};
     hf_pb_failure *failure = hf_failure_fit(core, request->failure != NULL ? request->failure : &none);

@@ -67,6 +67,17 @@ hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activit
     return changed.retry_policy;
 }
 
+/* As its command said, or as it was changed since. */
+static hf_pb_priority *own_priority(hf_core *core, const hf_activity *activity,
+                                    const hf_pb_activity_task_scheduled_event_attributes *attrs, hf_arena *arena)
+{
+    hf_pb_activity_options changed;
+    hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->options));
+    bool is_changed =
+        bytes.len > 0 && hf_pb_decode(&core->op, &hf_pb_activity_options_type, bytes, arena, &changed) == HF_OK;
+    return is_changed ? changed.priority : attrs->priority;
+}
+
 void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
                       hf_pb_poll_activity_task_queue_response *response)
 {
@@ -116,7 +127,8 @@ void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
     response->start_to_close_timeout = attrs->start_to_close_timeout;
     response->heartbeat_timeout = attrs->heartbeat_timeout;
     response->retry_policy = hf_activity_policy(core, activity, arena);
-    response->priority = attrs->priority;
+    response->priority =
+        hf_priority_merge(arena, hf_run_priority(run, arena), own_priority(core, activity, attrs, arena));
 }
 
 void hf_activity_give(hf_core *core, hf_activity *activity, const hf_call *call, hf_str identity)

@@ -172,7 +172,7 @@ void hf_child_send_start(hf_core *core, hf_run *run, const hf_child *child)
         .search_attributes = asked->search_attributes,
         .header = asked->header,
         .user_metadata = message->event.user_metadata,
-        .priority = asked->priority,
+        .priority = hf_priority_merge(&message->arena, hf_run_priority(run, &message->arena), asked->priority),
         .versioning_override = asked->versioning_override,
     };
     hf_message_post(core, message, HF_METHOD_START_WORKFLOW_EXECUTION, &message->start);

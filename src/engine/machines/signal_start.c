@@ -35,6 +35,7 @@ hf_pb_start_workflow_execution_request hf_signal_start_of(const hf_call *call)
         .links = request->links,
         .versioning_override = request->versioning_override,
         .priority = request->priority,
+        .time_skipping_config = request->time_skipping_config,
     };
 }
 

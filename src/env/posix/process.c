@@ -141,11 +141,48 @@ static void put_strings(hf_spawn_block *payload, const char *const *strings, siz
     payload->slots[payload->slot_idx++] = 0;
 }
 
-static hf_status make_payload(hf_op *op, const hf_spawn *spawn, hf_wire_request *request, hf_spawn_block *payload)
+/* Whether `more` has a variable of the same name. */
+static bool is_replaced(const char *variable, const char *const *more)
 {
-    const char *const *env = spawn->env != NULL ? spawn->env : (const char *const *)(void *)environ;
-    static const char *const NO_ENV[] = {NULL};
-    env = env != NULL ? env : NO_ENV;
+    size_t len = strcspn(variable, "=");
+    for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
+        if (strncmp(variable, more[i], len) == 0 && more[i][len] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The variables of `env` that are not replaced, and `more`. NULL: no memory. */
+static const char **join_env(const char *const *env, const char *const *more)
+{
+    size_t count = 1;
+    for (size_t i = 0; env[i] != NULL && i < STRINGS_MAX; i++) {
+        count++;
+    }
+    for (size_t i = 0; more[i] != NULL && i < STRINGS_MAX; i++) {
+        count++;
+    }
+    const char **all = malloc(count * sizeof *all);
+    size_t used = 0;
+    for (size_t i = 0; all != NULL && env[i] != NULL && i < STRINGS_MAX; i++) {
+        if (!is_replaced(env[i], more)) {
+            all[used++] = env[i];
+        }
+    }
+    for (size_t i = 0; all != NULL && more[i] != NULL && i < STRINGS_MAX; i++) {
+        all[used++] = more[i];
+    }
+    if (all != NULL) {
+        hf_assert(used < count);
+        all[used] = NULL;
+    }
+    return all;
+}
+
+static hf_status make_payload_of(hf_op *op, const hf_spawn *spawn, const char *const *env, hf_wire_request *request,
+                                 hf_spawn_block *payload)
+{
     size_t len = spawn->cwd != NULL ? strlen(spawn->cwd) + 1 : 0;
     size_t argument_count = count_strings(spawn->argv, &len);
     size_t variable_count = count_strings(env, &len);
@@ -171,6 +208,23 @@ static hf_status make_payload(hf_op *op, const hf_spawn *spawn, hf_wire_request 
     request->argument_count = (uint32_t)argument_count;
     request->variable_count = (uint32_t)variable_count;
     return HF_OK;
+}
+
+static hf_status make_payload(hf_op *op, const hf_spawn *spawn, hf_wire_request *request, hf_spawn_block *payload)
+{
+    const char *const *env = spawn->env != NULL ? spawn->env : (const char *const *)(void *)environ;
+    static const char *const NO_ENV[] = {NULL};
+    env = env != NULL ? env : NO_ENV;
+    if (spawn->more == NULL) {
+        return make_payload_of(op, spawn, env, request, payload);
+    }
+    const char **all = join_env(env, spawn->more);
+    if (all == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory to start %.200s", spawn->argv[0]);
+    }
+    hf_status status = make_payload_of(op, spawn, all, request, payload);
+    free(all);
+    return status;
 }
 
 static hf_status open_payload(hf_env *env, hf_op *op, const hf_spawn *spawn, hf_wire_request *request, int *ret_fd)

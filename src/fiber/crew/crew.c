@@ -267,6 +267,12 @@ void hf_crew_set_strict(hf_crew *crew, bool is_strict)
     crew->is_strict = is_strict;
 }
 
+void hf_crew_set_stack(hf_crew *crew, size_t stack_size)
+{
+    hf_assert(!crew->is_turning); /* fiber-W2: the driver sets it, between turns */
+    crew->stack_class = hf_stack_class_of(stack_size != 0 ? stack_size : crew->on.rt->stack_size);
+}
+
 hf_status hf_crew_check_span(hf_fiber *self, const char *verb, const char *what, hf_span span)
 {
     hf_op op;
@@ -400,6 +406,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     crew->state = options->state;
     crew->rng.state = options->seed;
     crew->is_strict = true;
+    crew->stack_class = self->sched->stack_class;
     crew->root->on = &crew->on;
     *ret_crew = crew;
     hf_leave(self);
@@ -589,6 +596,30 @@ void hf_crew_close(hf_crew *crew)
     (void)hf_scope_close_on(self, crew->root);
     hf_rt_free(self->rt, crew, sizeof *crew);
     hf_leave(self);
+}
+
+/* ---- Scopes of members ------------------------------------------------------------------------------------------- */
+
+/* The innermost of these that is not a shield; else the scope that the fiber was forked into. */
+static hf_scope *first_of(hf_scope *scope, const hf_fiber *fiber)
+{
+    while (scope != NULL && scope->is_shield) {
+        scope = scope->outer;
+    }
+    hf_scope *forked = scope == NULL && fiber->branch != NULL ? fiber->branch->scope : NULL;
+    return scope != NULL ? scope : forked != NULL && !forked->is_shield ? forked : NULL;
+}
+
+hf_scope *hf_crew_scope_around(const hf_scope *scope)
+{
+    hf_assert(hf_crew_of_scope(scope) != NULL && scope->owner != NULL);
+    return first_of(scope->outer, scope->owner);
+}
+
+hf_scope *hf_crew_self_scope(void)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    return self != NULL && self->crew != NULL ? first_of(self->scope, self) : NULL;
 }
 
 /* ---- On a member ------------------------------------------------------------------------------------------------- */

@@ -87,6 +87,8 @@ void hf_crew_set_now(hf_crew *crew, hf_time now);
  * refused (HF_ERR_INVALID). In a crew that is not strict both get a timer like any other wait, as in histories of
  * the first version. */
 void hf_crew_set_strict(hf_crew *crew, bool is_strict);
+/* The class of stack of members that are forked from now on without .stack_size; 0 = the runtime's default. */
+void hf_crew_set_stack(hf_crew *crew, size_t stack_size);
 /* Seeds hf_random on its fibers again. */
 void hf_crew_set_seed(hf_crew *crew, uint64_t seed);
 /* Approximate number of bytes that its fibers hold in memory: of each stack the used part and about a page below it. */

@@ -68,6 +68,10 @@ static inline bool hf_crew_lets_in(const hf_fiber *self, const hf_scope *scope)
     return HF_LIKELY(crew == NULL) || hf_crew_owns(crew, self);
 }
 bool hf_crew_is_evicted(const hf_scope *scope);
+/* The scope that this one of a member is inside, shields left out. NULL: the crew itself. */
+hf_scope *hf_crew_scope_around(const hf_scope *scope);
+/* The scope that the calling member is in; NULL: none, or the caller is not a member. */
+hf_scope *hf_crew_self_scope(void);
 const char *hf_crew_name(const hf_crew *crew); /* id of its workflow */
 bool hf_crew_is_first(const hf_fiber *member); /* whether the workflow function itself runs on it */
 

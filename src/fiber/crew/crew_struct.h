@@ -31,7 +31,8 @@ struct hf_crew {
     bool is_returned; /* and has come back */
     bool is_evicted;
     bool is_disturbed;
-    bool is_strict; /* see hf_crew_set_strict */
+    bool is_strict;      /* see hf_crew_set_strict */
+    uint8_t stack_class; /* of members that ask for no other */
 };
 
 #endif

@@ -74,6 +74,17 @@ static hf_status get_processes(hf_runtime *rt, hf_op *op, hf_processes **ret_all
     return HF_OK;
 }
 
+/* No verb can be inside any more. */
+static void free_processes(hf_processes *all)
+{
+    for (hf_node *node = NULL; (node = hf_list_first(&all->all)) != NULL;) {
+        hf_process *process = HF_CONTAINER(node, hf_process, node);
+        process->refs = 1;
+        hf_process_unref(process);
+    }
+    hf_assert(hf_list_is_empty(&all->waiters) && hf_list_is_empty(&all->stalled));
+}
+
 void hf_processes_deinit(hf_runtime *rt)
 {
     hf_processes *all = rt->processes;
@@ -81,13 +92,45 @@ void hf_processes_deinit(hf_runtime *rt)
         return;
     }
     rt->processes = NULL;
-    for (hf_node *node = NULL; (node = hf_list_first(&all->all)) != NULL;) {
-        hf_process *process = HF_CONTAINER(node, hf_process, node);
-        process->refs = 1; /* no verb can be inside any more */
-        hf_process_unref(process);
-    }
-    hf_assert(hf_list_is_empty(&all->waiters) && hf_list_is_empty(&all->stalled));
+    free_processes(all);
     close_helper(all);
+}
+
+hf_status hf_process_box_open(hf_op *op, hf_runtime *rt, hf_process_box **ret_box)
+{
+    return open_helper(rt, op, ret_box);
+}
+
+void hf_process_box_kill(hf_process_box *box)
+{
+    if (box == NULL || box->helper == NULL) {
+        return;
+    }
+    hf_runtime *rt = box->rt;
+    hf_fiber *self = hf_enter(rt);
+    hf_fd_drop(rt, box->fd);
+    hf_helper *helper = box->helper;
+    hf_spin_lock(&box->lock);
+    box->helper = NULL;
+    box->helper_ended = true;
+    hf_spin_unlock(&box->lock);
+    if (self != NULL) {
+        hf_leave(self);
+    }
+    rt->env->ops->helper_close(rt->env, helper);
+}
+
+void hf_process_box_free(hf_process_box *box)
+{
+    if (box != NULL) {
+        hf_fiber *self = hf_enter(box->rt);
+        hf_assert(box->helper == NULL);
+        free_processes(box);
+        hf_rt_free(box->rt, box, sizeof *box);
+        if (self != NULL) {
+            hf_leave(self);
+        }
+    }
 }
 
 /* Opens a shield with a bound, for an operation that must be completed. NULL: no memory, and the operation runs
@@ -206,16 +249,16 @@ static hf_status finish_start(hf_fiber *self, hf_process *process)
     return status;
 }
 
-static hf_status start(hf_fiber *self, hf_runtime *rt, const char *const *argv, const hf_process_options *options,
-                       hf_process **ret_process)
+/* `all` NULL: the runtime's. */
+static hf_status start(hf_fiber *self, hf_runtime *rt, hf_processes *all, const char *const *argv,
+                       const char *const *more, const hf_process_options *options, hf_process **ret_process)
 {
     hf_op op;
     hf_op_init(&op);
     hf_env *env = rt->env;
-    hf_processes *all = NULL;
     hf_process *process = NULL;
-    hf_spawn spawn = {.argv = argv, .env = options->env, .cwd = options->cwd, .fds = {-1, -1, -1}};
-    hf_status status = get_processes(rt, &op, &all);
+    hf_spawn spawn = {.argv = argv, .env = options->env, .more = more, .cwd = options->cwd, .fds = {-1, -1, -1}};
+    hf_status status = all != NULL ? HF_OK : get_processes(rt, &op, &all);
     status = status == HF_OK ? make_process(all, &op, argv[0], &process) : status;
     status = status == HF_OK ? make_stdio(process, &op, options, &spawn) : status;
     status = status == HF_OK ? send_start(self, process, &op, &spawn) : status;
@@ -256,7 +299,16 @@ hf_status hf_process_start_with(const char *const *argv, hf_process **ret_proces
                  hf_refuse_at(self, HF_ERR_MISUSE, START.verb, "a program to start and a place for it are needed"));
     }
     hf_status status = hf_may_wait(self, START.verb);
-    HF_LEAVE(self, status != HF_OK ? status : start(self, rt, argv, options, ret_process));
+    HF_LEAVE(self, status != HF_OK ? status : start(self, rt, NULL, argv, NULL, options, ret_process));
+}
+
+hf_status hf_process_start_in(hf_process_box *box, const char *const *argv, const char *const *more,
+                              hf_process **ret_process, const hf_process_options *options)
+{
+    HF_VERB_ENTER(self, hf_process_start, box->rt);
+    hf_assert(box->helper != NULL && argv[0] != NULL);
+    hf_status status = hf_may_wait(self, START.verb);
+    HF_LEAVE(self, status != HF_OK ? status : start(self, box->rt, box, argv, more, options, ret_process));
 }
 
 /* ---- Using ------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Children: how a branch is made and counted, where it goes, and what its end means for its scope. See scope.c,
  * fiber-J1 to fiber-J3. */
 #include "fiber/crew/crew_private.h"
+#include "fiber/crew/crew_struct.h"
 #include "fiber/crew/job.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/dispatch.h"
@@ -236,6 +237,10 @@ static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void
         }
     }
     if (HF_UNLIKELY(branch->on != NULL || self->kind == HF_FIBER_MEMBER)) {
+        const hf_crew *crew = branch->on != NULL ? hf_crew_of_dispatcher(branch->on) : NULL;
+        if (crew != NULL && (options == NULL || options->stack_size == 0)) {
+            branch->stack_class = crew->stack_class;
+        }
         hf_status status = hf_dispatch_hold(self, branch);
         if (status != HF_OK) {
             hf_branch_free(rt, sched, branch);

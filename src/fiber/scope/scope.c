@@ -110,6 +110,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->failure_count = 0;
     scope->alarm.pos = 0;
     scope->roots.next = NULL;
+    scope->number = 0;
     atomic_store_explicit(&scope->cancel_posted, false, memory_order_relaxed);
     atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
     atomic_store_explicit(&scope->pending, 0, memory_order_relaxed);

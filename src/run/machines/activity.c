@@ -17,6 +17,8 @@
  * of life), schedule-to-close (all attempts together). Start-to-close and heartbeat end one attempt, and another may follow. */
 #include "run/machines.h"
 
+#include "base/canary.h"
+
 #include <string.h>
 
 #define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))
@@ -80,6 +82,11 @@ static void take_timeouts(hf_activity *activity, const hf_pb_activity_task_sched
     activity->heartbeat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
 }
 
+static int32_t key_of(const hf_pb_priority *priority)
+{
+    return priority != NULL ? priority->priority_key : 0;
+}
+
 hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     hf_assert(event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES);
@@ -94,6 +101,7 @@ hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_his
     activity->first_time = activity->scheduled_time = hf_pb_timestamp_time(event->event_time).ns;
     activity->attempt = 1;
     take_timeouts(activity, attrs);
+    activity->priority_key = key_of(attrs->priority);
     activity->task.run = run;
     activity->task.scheduled_id = event->event_id;
     run->activities.items[run->activities.count++] = activity;
@@ -275,6 +283,9 @@ hf_status hf_activity_apply_heartbeat(hf_apply *a, hf_run *run, hf_str bytes)
     }
     activity->heartbeat_time = msg.time;
     activity->heard_time = 0;
+    if (msg.left && !HF_CANARY(HF_BUG_LEFT_FORGOTTEN)) {
+        activity->incarnation = 0;
+    }
     hf_owned_set(a->memory, &activity->heartbeat_details, msg.details);
     return HF_OK;
 }
@@ -297,6 +308,7 @@ hf_status hf_activity_set_options(hf_op *op, hf_run_memory *memory, hf_activity 
     } else {
         take_timeouts(activity, attrs);
     }
+    activity->priority_key = key_of(options.len > 0 ? changed.priority : attrs->priority);
     hf_owned_set(memory, &activity->queue_name, queue != NULL ? queue->name : HF_STR(""));
     activity->task_queue = hf_owned_str(&activity->queue_name);
     hf_owned_set(memory, &activity->options, options);

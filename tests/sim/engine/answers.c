@@ -277,6 +277,10 @@ static void on_beat(sim_world *world, sim_call *call)
     } else if (call->call.status == HF_OK) {
         const hf_pb_record_activity_task_heartbeat_response *response = call->call.response;
         slot->is_canceled = response->cancel_requested && sim_chance(world, 800);
+        if (call->call.lets_go) {
+            slot->is_left = true;
+            sim_left_activity(world, slot);
+        }
         sim_activity_beat(world, slot, false, response->activity_paused, response->activity_reset);
     } else if (!sim_is_lost(call)) {
         sim_rest(world, slot, sim_upto(world, 5 * SIM_MS)); /* the attempt is over */
@@ -328,7 +332,9 @@ void sim_answer_task(sim_world *world, sim_slot *slot)
         slot->state = SIM_ANSWERING;
         slot->beat = ++world->marks;
         method = sim_chance(world, world->knobs.by_id) ? sim_by_id_method(method) : method;
-        sim_call_submit(world, make_answer(world, slot, method, on_beat));
+        sim_call *call = make_answer(world, slot, method, on_beat);
+        call->call.lets_go = slot->worker->in_process && !sim_is_by_id(method) && sim_chance(world, 300);
+        sim_call_submit(world, call);
         return;
     }
     hf_method method = choose_method(world, slot);

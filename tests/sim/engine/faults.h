@@ -10,6 +10,7 @@
     X(HF_SIM_CRASH_IDLE, "it died with nothing on its way")                                      \
     X(HF_SIM_CRASH_AT_OPEN, "it died again before its first commit")                             \
     X(HF_SIM_CRASH_OF_TASK, "it died of the task that a worker had in hand")                     \
+    X(HF_SIM_CRASH_LEFT, "it died with an activity pending that it had left to others")          \
     X(HF_SIM_COMMIT_FAILED, "a commit failed and did not happen")                                \
     X(HF_SIM_COMMIT_LIED, "a commit happened and was reported as failed")                        \
     X(HF_SIM_COMMIT_UNKNOWN, "a commit ended with HF_ERR_STORE: the store was opened again")     \

@@ -4,6 +4,7 @@
  * I4          one closing event, the last; runs of one id follow each other
  * I5, I7      activities end once, nobody else's answer counts
  * I8          timers are never early and never late
+ * I20         an attempt that its process had left to others is not lost with a process
  * runs of a chain follow each other: engine-H1 (chains_judge.c) */
 #include "sim/engine/asks.h"
 #include "sim/engine/children.h"
@@ -326,6 +327,11 @@ static bool message_event(verdict *all, tale *it, const hf_pb_history_event *eve
     }
 }
 
+static bool is_lost(const hf_pb_failure *failure)
+{
+    return failure != NULL && hf_str_equal(hf_failure_type(failure), HF_STR("WorkerLost"));
+}
+
 static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *event)
 {
     switch (event->event_type) {
@@ -344,6 +350,9 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
         }
         what->started_id = event->event_id;
         what->attempt = attrs->attempt;
+        if (is_lost(attrs->last_failure) && sim_was_left(it->world, it->run, what->number, attrs->attempt - 1)) {
+            return bad(it, event, "I20: the attempt before it had been left to others");
+        }
         const char *why = "";
         if (!sim_saw_activity(it->world, it->run, what->number, event, &why)) {
             return bad(it, event, why);
@@ -363,6 +372,10 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
     case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED: {
         const hf_pb_activity_task_failed_event_attributes *attrs = event->activity_task_failed_event_attributes;
         bool too_big = hf_str_equal(hf_failure_type(attrs->failure), HF_STR("TooBig"));
+        const pending *what = find(it, attrs->scheduled_event_id);
+        if (what != NULL && is_lost(attrs->failure) && sim_was_left(it->world, it->run, what->number, what->attempt)) {
+            return bad(it, event, "I20: it had been left to others");
+        }
         return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id) &&
                saw_mark(all, it, event, attrs->scheduled_event_id, too_big ? attrs->identity : attrs->failure->message);
     }

@@ -107,7 +107,7 @@ sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64
     }
     if (same == NULL) {
         same = SIM_PUSH(&world->deliveries);
-        *same = (sim_delivery){is_activity, run, scheduled_id, attempt, world->opened, 0, 1, false};
+        *same = (sim_delivery){is_activity, run, scheduled_id, attempt, world->opened, 0, 1, false, false};
     }
     if (!is_activity && same->opened != world->opened) {
         same->allowed++; /* its holder may have died with the process */
@@ -159,6 +159,33 @@ void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call)
             sim_fail(world, "an answer was refused with %s: %s", hf_status_name(call->call.status), call->call.message);
         }
     }
+}
+
+static sim_delivery *find_activity(sim_world *world, size_t run, int64_t number, int32_t attempt)
+{
+    for (size_t i = world->deliveries.count; i-- > 0;) {
+        sim_delivery *each = &world->deliveries.items[i];
+        if (each->is_activity && !each->is_void && each->run == run && each->scheduled_id == number &&
+            each->attempt == attempt) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+void sim_left_activity(sim_world *world, const sim_slot *slot)
+{
+    size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
+    sim_delivery *delivery = find_activity(world, run, slot->scheduled_id, slot->attempt);
+    if (delivery != NULL) { /* else its attempts have begun anew since */
+        delivery->is_left = true;
+    }
+}
+
+bool sim_was_left(sim_world *world, size_t run, int64_t number, int32_t attempt)
+{
+    const sim_delivery *delivery = find_activity(world, run, number, attempt);
+    return delivery != NULL && delivery->is_left;
 }
 
 /* ---- While it runs -------------------------------------------------------------------------------------------------------- */

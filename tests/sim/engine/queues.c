@@ -137,6 +137,20 @@ void sim_shut_down(sim_world *world, sim_worker *worker)
 
 /* ---- Descriptions ------------------------------------------------------------------------------------------------------------- */
 
+/* The enhanced mode: both queues of the name. */
+static void judge_versions(sim_world *world, const hf_pb_describe_task_queue_response *response)
+{
+    bool is_good = response->versions_info.count == 1 && response->versions_info.items[0].key.len == 0 &&
+                   response->versions_info.items[0].value->types_info.count == 2;
+    for (size_t i = 0; is_good && i < 2; i++) {
+        const hf_pb_task_queue_stats *stats = response->versions_info.items[0].value->types_info.items[i].value->stats;
+        is_good = stats != NULL && stats->approximate_backlog_count >= 0;
+    }
+    if (!is_good) {
+        sim_fail(world, "Q3: the enhanced description of a queue says nothing of its backlog");
+    }
+}
+
 static void on_described(sim_world *world, sim_call *call)
 {
     const hf_pb_describe_task_queue_response *response = call->call.response;
@@ -145,6 +159,19 @@ static void on_described(sim_world *world, sim_call *call)
             sim_fail(world, "a task queue cannot be described: %s", call->call.message);
         }
         return;
+    }
+    const hf_pb_describe_task_queue_request *request = call->call.request;
+    if (request->api_mode == HF_DESCRIBE_TASK_QUEUE_MODE_ENHANCED) {
+        judge_versions(world, response);
+        return;
+    }
+    int64_t count = 0;
+    for (size_t i = 0; i < response->stats_by_priority_key.count; i++) {
+        count += response->stats_by_priority_key.items[i].value->approximate_backlog_count;
+    }
+    if (response->stats != NULL && response->stats->approximate_backlog_count != count) {
+        sim_fail(world, "Q3: %lld tasks wait in a queue, and %lld with all priorities",
+                 (long long)response->stats->approximate_backlog_count, (long long)count);
     }
     for (size_t i = 0; i < response->pollers.count; i++) {
         const hf_pb_poller_info *info = &response->pollers.items[i];
@@ -177,6 +204,7 @@ void sim_describe_queue(sim_world *world)
     request->task_queue->name = sim_copy(call, name);
     request->task_queue_type = sim_chance(world, 500) ? HF_TASK_QUEUE_TYPE_ACTIVITY : HF_TASK_QUEUE_TYPE_WORKFLOW;
     request->report_stats = true;
+    request->api_mode = world->steps % 4 == 0 ? HF_DESCRIBE_TASK_QUEUE_MODE_ENHANCED : 0;
     call->call.request = request;
     sim_call_submit(world, call);
 }

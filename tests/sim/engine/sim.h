@@ -254,6 +254,7 @@ typedef struct sim_delivery {
     uint64_t opened; /* life of the last delivery */
     int count, allowed;
     bool is_void; /* the attempts of its activity began anew */
+    bool is_left; /* its process has left it, and the engine has said that it took note */
 } sim_delivery;
 
 /* All events of a run that were ever seen. */
@@ -387,6 +388,7 @@ typedef struct sim_slot {
     char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;
+    bool is_left;         /* its activity belongs to no process: the slot stands for somebody who answers later */
     bool is_reserve;      /* it never polls: it is for tasks that come along */
     uint64_t taken;       /* mark: when it got its task */
     uint64_t beat;        /* mark: when its last heartbeat was sent */
@@ -782,6 +784,9 @@ size_t sim_log_run(sim_world *world, hf_str run_id, hf_str workflow_id);
  * not written yet. */
 void sim_saw_history(sim_world *world, size_t run, hf_str history, bool keep, int tail);
 sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64_t scheduled_id, int32_t attempt);
+/* I20: the engine has taken note that the process has left the slot's activity to others; and whether it had of this attempt. */
+void sim_left_activity(sim_world *world, const sim_slot *slot);
+bool sim_was_left(sim_world *world, size_t run, int64_t number, int32_t attempt);
 /* It may be handed out once more. */
 void sim_allow_task(sim_world *world, size_t run, int64_t started_id, int32_t attempt);
 void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call);

@@ -33,6 +33,7 @@ void sim_rest(sim_world *world, sim_slot *slot, int64_t span)
 {
     slot->state = SIM_IDLE;
     slot->has_answer = false;
+    slot->is_left = false;
     sim_wake_in(world, &slot->actor, span);
 }
 
@@ -103,11 +104,16 @@ void sim_remember(sim_worker *worker, const sim_slot *slot)
     entry->summary = slot->summary;
 }
 
+/* The slots of activities that their process has left stay. */
 static void reset_slots(sim_world *world, sim_worker *worker)
 {
     worker->cache.count = 0;
     for (int i = 0; i < SIM_SLOTS; i++) {
         sim_slot *slot = &worker->slots[i];
+        if (slot->is_left) {
+            sim_fault(world, HF_SIM_CRASH_LEFT);
+            continue;
+        }
         slot->epoch++;
         slot->poll = NULL;
         sim_rest(world, slot, sim_upto(world, 100 * SIM_MS));
@@ -382,7 +388,7 @@ void sim_take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_activi
     int64_t timeout = hf_pb_duration_span(response->start_to_close_timeout).ns;
     int64_t beat = hf_pb_duration_span(response->heartbeat_timeout).ns;
     slot->heartbeats = beat > 0 || sim_chance(world, 250);
-    slot->is_canceled = false;
+    slot->is_canceled = slot->is_left = false;
     int64_t span = sim_upto(world, world->knobs.work_ns_max);
     if (sim_evil(world, world->knobs.late)) {
         sim_fault(world, HF_SIM_ANSWER_LATE);

@@ -347,6 +347,44 @@ GOLDEN(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart,
        FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskCompleted scheduled=5 started=6\n"
                       "8 WorkflowTaskScheduled attempt=1\n")
 
+/* HF_PENDING: see docs/adr/0021. */
+GOLDEN(
+    an_attempt_that_its_process_has_left_goes_on_over_a_crash,
+    "start wf; poll; complete activity a1 retries=1; apoll in_process; heartbeat leaves; crash; apoll as=x => parked;"
+    "crash; acomplete",
+    FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskCompleted scheduled=5 started=6\n"
+                   "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(an_attempt_that_its_process_has_left_can_be_answered_by_its_id,
+       "start wf; poll; complete activity a1 retries=1; apoll in_process; heartbeat leaves details=half; crash;"
+       "heartbeat by=wf/a1; acomplete by=wf/a1",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskCompleted scheduled=5 started=6\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(an_attempt_that_its_process_has_left_times_out_like_any_other,
+       "start wf; poll; complete activity a1 each=5s retries=1; apoll in_process; heartbeat leaves; crash; time 5s;"
+       "acomplete => not_found",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskTimedOut scheduled=5 started=6 timeout=StartToClose MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(the_attempt_after_one_that_its_process_has_left_is_lost_like_any_other,
+       "start wf; poll; complete activity a1 retries=2 initial=1s; apoll in_process; heartbeat leaves; afail; time 1s;"
+       "apoll in_process; crash",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=Oops\n"
+                      "7 ActivityTaskFailed scheduled=5 started=6 failure=WorkerLost MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+static void what_a_process_leaves_keeps_the_details_of_the_last_heartbeat(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1 initial=1s; apoll in_process; heartbeat details=half;"
+                    "heartbeat leaves; crash; afail; time 1s; apoll");
+    const hf_pb_payloads *details = hf_rig_activity(&rig, "a")->heartbeat_details;
+    assert_non_null(details);
+    assert_true(hf_str_equal(details->payloads.items[0].data, HF_STR("half")));
+}
+
 static void an_answer_that_nobody_took_goes_to_the_next_poll_with_the_same_token(void **state)
 {
     (void)state;
@@ -477,6 +515,11 @@ static const struct CMUnitTest TESTS[] = {
     TEST(the_last_attempt_of_a_worker_that_died_fails),
     TEST(an_attempt_that_was_given_back_is_not_lost_with_the_process),
     TEST(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart),
+    TEST(an_attempt_that_its_process_has_left_goes_on_over_a_crash),
+    TEST(an_attempt_that_its_process_has_left_can_be_answered_by_its_id),
+    TEST(an_attempt_that_its_process_has_left_times_out_like_any_other),
+    TEST(the_attempt_after_one_that_its_process_has_left_is_lost_like_any_other),
+    TEST(what_a_process_leaves_keeps_the_details_of_the_last_heartbeat),
     TEST(an_answer_that_nobody_took_goes_to_the_next_poll_with_the_same_token),
     TEST(an_answer_that_nobody_took_may_still_time_out),
     TEST(activities_of_a_closed_run_are_gone),

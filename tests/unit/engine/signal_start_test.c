@@ -88,7 +88,7 @@ static void it_waits_for_a_time_zone(void **state)
 {
     (void)state;
     rig.zone = utc_rules;
-    hf_rig_do(&rig, "sigstart wf s cron=CRON_TZ=Nowhere_0_1_*_*_* => invalid; signal wf s => not_found");
+    hf_rig_do(&rig, "sigstart wf s cron=TZ=Nowhere_0_1_*_*_* => invalid; signal wf s => not_found");
 }
 
 static const struct CMUnitTest TESTS[] = {

@@ -643,6 +643,12 @@ LOOK(hf_workflow_info, hf_workflow_info())
 LOOK(hf_workflow_scope, hf_workflow_scope())
 LOOK(hf_workflow_run_id, hf_workflow_run_id())
 LOOK(hf_activity_info, hf_activity_info())
+LOOK(hf_activity_arg, hf_activity_arg())
+CALL(hf_answer, hf_answer(t->service, hf_answer_to_id("no workflow", "1"), hf_payload_none()))
+CALL(hf_answer_failed, hf_answer_failed(t->service, hf_answer_to_id("no workflow", "1"), "message"))
+CALL(hf_answer_canceled, hf_answer_canceled(t->service, hf_answer_to_id("no workflow", "1"), hf_payload_none()))
+CALL(hf_answer_heartbeat, hf_answer_heartbeat(t->service, hf_answer_to_id("no workflow", "1"), hf_payload_none(), NULL))
+LOOK(hf_activity_cancel_why, hf_activity_cancel_why())
 static hf_status call_hf_worker_new(things *t)
 {
     hf_worker *made = NULL;
@@ -657,6 +663,8 @@ static hf_status no_function(hf_payload in, hf_payload *ret_out)
 }
 CALL(hf_worker_add_workflow, hf_worker_add_workflow(t->worker, "name", no_function))
 CALL(hf_worker_add_activity, hf_worker_add_activity(t->worker, "name", no_function))
+static const char *const PROGRAM[] = {"true", NULL};
+CALL(hf_worker_add_command, hf_worker_add_command(t->worker, "name", PROGRAM))
 CALL(hf_worker_run, hf_worker_run(t->worker))
 CALL(hf_worker_start, hf_worker_start(t->worker))
 static hf_status call_hf_worker_wait(things *t)
@@ -722,6 +730,11 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_workflow_alloc NULL
 #define call_hf_activity_heartbeat NULL
 #define call_hf_activity_fail NULL
+#define call_hf_activity_token NULL
+#define call_hf_header_get NULL
+#define call_hf_header_of_signal NULL
+#define call_hf_header_put NULL
+#define call_hf_header_forward NULL
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -760,9 +773,9 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
-    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",  "hf_signal",
-                                             "hf_cancel", "hf_terminate",  "hf_worker_", "hf_query",
-                                             "hf_update", "hf_reset",      "hf_describe"};
+    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",   "hf_signal",
+                                             "hf_cancel", "hf_terminate",  "hf_worker_",  "hf_query",
+                                             "hf_update", "hf_reset",      "hf_describe", "hf_answer"};
     for (size_t i = 0; i < sizeof OF_SERVICE / sizeof *OF_SERVICE; i++) {
         if (starts_with(v->name, OF_SERVICE[i])) {
             return A_SERVICE;

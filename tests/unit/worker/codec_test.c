@@ -128,6 +128,79 @@ static void the_service_has_only_what_the_codec_made(void **state)
     play_on((play_options){.add = add, .body = ask, .open = open_with_codec, .worker = {.cached_max = HF_OFF}});
 }
 
+/* ---- Updates ------------------------------------------------------------------------------------------------------- */
+
+/* The requests and outcomes of updates are messages inside messages: the codec must find their payloads there. */
+static hf_status validate_word(void *arg, hf_payload in)
+{
+    (void)arg;
+    HF_CHECK(strstr(in.data, SECRET) != NULL);
+    return strcmp(in.data, "\"" SECRET "\"") == 0
+               ? HF_OK
+               : hf_raise_typed(HF_ERR_FAILED, "Refused", "%s is not " SECRET, (const char *)in.data);
+}
+
+static hf_status take_word(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    HF_AUTO(hf_payload_free) hf_payload trace = hf_payload_none();
+    HF_CHECK(strcmp(in.data, "\"" SECRET "\"") == 0);
+    HF_TRY(hf_header_get("trace", &trace));
+    HF_CHECK(strcmp(trace.data, "\"" SECRET "\"") == 0);
+    HF_TRY(hf_sleep(hf_seconds(1))); /* so that the step that accepted it is replayed without a cache */
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status fail_word(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    (void)ret_out;
+    HF_CHECK(strcmp(in.data, "\"" SECRET "\"") == 0);
+    return hf_raise_typed(HF_ERR_FAILED, "Word", "the word is " SECRET);
+}
+
+static hf_status listen_to_updates(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_on_update("take", take_word, .validator = validate_word));
+    HF_TRY(hf_on_update("fail", fail_word));
+    return hf_signal_wait("end", NULL);
+}
+
+static hf_status add_updates(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "listen", listen_to_updates);
+}
+
+static hf_status send_updates(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    const hf_payload word = hf_payload_of_json("\"" SECRET "\"");
+    const hf_entry header[] = {{"trace", word}, {NULL, hf_payload_none()}};
+    HF_TRY(hf_start(p->service, "listen", hf_payload_none(), &execution, .task_queue = "orders"));
+    HF_TRY(hf_update(execution, "take", word, &out, .header = header));
+    HF_CHECK_SAY(strcmp(out.data, "\"" SECRET "\"") == 0, "%s", (const char *)out.data);
+    HF_CHECK(hf_update(execution, "take", hf_payload_of_json("\"no " SECRET "\""), NULL) == HF_ERR_FAILED);
+    HF_CHECK_SAY(strcmp(hf_error()->message, "\"no " SECRET "\" is not " SECRET) == 0, "%s", hf_error_text());
+    HF_CHECK(hf_update(execution, "fail", word, NULL) == HF_ERR_FAILED);
+    HF_CHECK_SAY(strcmp(hf_error()->message, "the word is " SECRET) == 0, "%s", hf_error_text());
+    HF_TRY(hf_signal(execution, "end", hf_payload_none()));
+    HF_TRY(hf_result(execution, NULL));
+    look_at_history(p, execution);
+    return HF_OK;
+}
+
+static void the_service_has_only_what_the_codec_made_of_updates(void **state)
+{
+    (void)state;
+    growth = 30;
+    play_on((play_options){.add = add_updates, .body = send_updates, .open = open_with_codec});
+    play_on((play_options){
+        .add = add_updates, .body = send_updates, .open = open_with_codec, .worker = {.cached_max = HF_OFF}});
+}
+
 /* ---- Bounds -------------------------------------------------------------------------------------------------------- */
 
 static hf_status give_back(hf_payload in, hf_payload *ret_out)
@@ -258,6 +331,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(the_service_has_only_what_the_codec_made),
+        cmocka_unit_test(the_service_has_only_what_the_codec_made_of_updates),
         cmocka_unit_test(the_bound_is_on_plain_bytes),
         cmocka_unit_test(a_task_that_cannot_be_decoded_is_tried_again),
         cmocka_unit_test(zstd_compresses_what_pays),
