@@ -18,6 +18,7 @@
 #include <holdfast/json.h>
 #include <holdfast/local.h>
 #include <holdfast/keyed.h>
+#include <holdfast/list.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>
 #include <holdfast/run.h>

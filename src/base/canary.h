@@ -84,6 +84,8 @@
       "the cached bytes of a file that was not closed are taken for the bytes on the disk")                        \
     X(HF_BUG_NAME_NOT_SYNCED, "images", "the name of a log is not checked for having been synced")                 \
     X(HF_BUG_ZOMBIE_KEEPS_SLOT, "hung", "the slot of a zombie is kept")                                            \
+    X(HF_BUG_LIST_NOT_OVERLAID, "engine", "a list misses changes that are in no row yet")                          \
+    X(HF_BUG_PAGE_OF_ANY_NAMESPACE, "engine", "a page token is taken in another namespace")                        \
     X(HF_BUG_QUERY_STALE, "engine", "a query does not wait for the workflow task that is pending")                 \
     X(HF_BUG_UPDATE_TOLD_EARLY, "engine", "the outcome of an update is told before its commit")                    \
     X(HF_BUG_UPDATE_LOST, "engine", "the outcome of an update is not part of the run's state")                     \

@@ -1,6 +1,6 @@
 /* hf_describe: the service's description of a run, as a struct of the caller's. */
 #include "base/env.h"
-#include "client/errand.h"
+#include "client/show.h"
 #include "fiber/verbs.h"
 
 #include <string.h>
@@ -149,7 +149,7 @@ static void add_attributes(hf_arena *arena, const hf_pb_search_attributes *attri
     to->search_attribute_count = count;
 }
 
-static void add_info(hf_arena *arena, const hf_pb_workflow_execution_info *info, hf_description *to)
+void hf_description_fill(hf_arena *arena, const hf_pb_workflow_execution_info *info, hf_description *to)
 {
     to->id = info->execution != NULL ? text_of(arena, info->execution->workflow_id) : "";
     to->run_id = info->execution != NULL ? text_of(arena, info->execution->run_id) : "";
@@ -191,7 +191,7 @@ static hf_status make(hf_op *op, const hf_pb_describe_workflow_execution_respons
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     box *b = HF_ARENA_NEW(&arena, box);
     if (b != NULL) {
-        add_info(&arena, from->workflow_execution_info, &b->shown);
+        hf_description_fill(&arena, from->workflow_execution_info, &b->shown);
         add_rest(&arena, from, &b->shown);
         add_activities(&arena, from, &b->shown);
         add_children(&arena, from, &b->shown);

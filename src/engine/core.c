@@ -6,6 +6,7 @@
 #include "engine/due.h"
 #include "engine/history_read.h"
 #include "engine/input.h"
+#include "engine/lister.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/machines/message.h"
@@ -142,6 +143,8 @@ bool hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
         hf_query_drop(core, call);
     } else if (call->place == HF_PLACE_UPDATE) {
         hf_update_drop(core, call);
+    } else if (call->place == HF_PLACE_LIST) {
+        hf_list_drop(core, call);
     } else {
         return true; /* its answer is on its way */
     }

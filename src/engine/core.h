@@ -82,7 +82,9 @@ typedef struct hf_core_options {
     size_t reset_portion_count; /* events, the same; 0 = HF_RESET_PORTION_COUNT */
     uint64_t trim_count;        /* fewest commits to cut from the journal at once, unless they are long; 0 = 64 */
     uint64_t incarnation;       /* to keep, when a process opens its store again; 0 = a new process */
-    bool was_left_open;         /* the process that had the store before did not close it: engine-U2 in suspect.c */
+    size_t list_step_max; /* runs and rows that one step of a list takes; 0 = HF_LIST_RUNS_MAX, HF_LIST_ROWS_MAX */
+    bool is_strict; /* namespaces and search attributes must be registered; else every name is one when it is used */
+    bool was_left_open; /* the process that had the store before did not close it: engine-U2 in suspect.c */
     hf_core_limits limits;
     hf_log_sink log; /* gets warnings about runs near a limit, once durable; NULL = no warnings */
     void *log_state;

@@ -9,6 +9,7 @@
 #include "engine/history_read.h"
 #include "engine/load.h"
 #include "engine/matching.h"
+#include "engine/namespaces.h"
 #include "engine/notice.h"
 
 void hf_core_release(hf_core *core, hf_clock now)
@@ -54,7 +55,8 @@ static void make_room(hf_core *core, hf_commit_batch *batch)
     }
 }
 
-/* Phase 3: the changes of the batch that are in no row go to the journal; after an opening the meta record is written, too. */
+/* Phase 3: the changes of the batch that are in no row go to the journal; after an opening the meta record is written, too, and namespaces
+ * when they have changed. */
 static void write_journal(hf_core *core, hf_commit_batch *batch)
 {
     if (hf_core_is_whole(core)) {
@@ -62,6 +64,9 @@ static void write_journal(hf_core *core, hf_commit_batch *batch)
     }
     if (core->meta_dirty && hf_core_is_whole(core)) {
         hf_core_put_meta(core, batch);
+    }
+    if (core->namespaces_dirty && hf_core_is_whole(core)) {
+        hf_namespaces_put(core, batch);
     }
 }
 
@@ -107,7 +112,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     }
     bool deletes = hf_deletions_can_go(core);
     bool makes = hf_resets_can_go(core);
-    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !deletes && !makes) {
+    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !core->namespaces_dirty && !deletes && !makes) {
         hf_calls_publish(&batch->replies); /* everything they tell is durable */
         core->delivered = 0;
         return NULL;

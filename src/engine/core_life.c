@@ -6,9 +6,11 @@
 #include "engine/due.h"
 #include "engine/filter.h"
 #include "engine/history_read.h"
+#include "engine/lister.h"
 #include "engine/load.h"
 #include "engine/machines/message.h"
 #include "engine/matching.h"
+#include "engine/namespaces.h"
 #include "engine/zone.h"
 #include "history/limits.h"
 
@@ -174,6 +176,9 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
     hf_deletions_init(core);
     hf_resets_init(core);
+    hf_list_init(&core->listers);
+    hf_list_init(&core->namespaces_all);
+    hf_map_init(&core->namespaces, core->memory);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_writes_init(&core->batches[i].writes, &core->runs_memory, &core->row);
         hf_buf_init(&core->batches[i].journal, core->memory, SIZE_MAX / 4);
@@ -213,6 +218,8 @@ void hf_core_free(hf_core *core)
     while ((node = hf_list_first(&core->reads)) != NULL) {
         hf_read_free(core, HF_CONTAINER(node, hf_read, link));
     }
+    hf_lists_deinit(core);
+    hf_namespaces_deinit(core);
     hf_messages_deinit(core);
     hf_deletions_deinit(core);
     hf_resets_deinit(core);

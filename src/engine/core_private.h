@@ -14,6 +14,8 @@
 #include "engine/suspect.h"
 #include "ledger/names.h"
 
+typedef struct hf_namespace hf_namespace;
+
 struct hf_core {
     hf_core_options options;
     hf_allocator memory;       /* counts into `used` */
@@ -92,6 +94,12 @@ struct hf_core {
     hf_pb_user_metadata *event_metadata; /* of the command that is carried out: the next event gets it */
     hf_deletions deletions;              /* runs that are being deleted */
     hf_resets resets;                    /* runs that are being made of others */
+    hf_list listers;                     /* lists and counts that are under way (lister.h) */
+    size_t lister_count;                 /* of those */
+    hf_map namespaces;                   /* by name (namespaces.h) */
+    hf_list namespaces_all;              /* the same, in order of arrival */
+    hf_namespace *namespace_last;        /* the one that was looked for last */
+    bool namespaces_dirty;               /* some of their rows are written with the open batch */
 
     hf_list reads;
     hf_list ahead_replies;                                  /* answers that do not wait for the open batch */
@@ -121,7 +129,15 @@ struct hf_core {
 };
 
 /* Where a call is parked. */
-enum { HF_PLACE_NONE, HF_PLACE_QUEUE, HF_PLACE_WATCH, HF_PLACE_ELSEWHERE, HF_PLACE_QUERY, HF_PLACE_UPDATE };
+enum {
+    HF_PLACE_NONE,
+    HF_PLACE_QUEUE,
+    HF_PLACE_WATCH,
+    HF_PLACE_ELSEWHERE,
+    HF_PLACE_QUERY,
+    HF_PLACE_UPDATE,
+    HF_PLACE_LIST
+};
 
 hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */
 /* Whether nothing is broken. Most code does not check the scratch arena's status when it allocates there: a failed allocation

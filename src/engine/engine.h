@@ -9,7 +9,8 @@ typedef struct hf_engine_options {
     size_t mem_max;         /* bytes of state in memory; 0 = 64 MiB */
     size_t payload_len_max; /* bytes of users' data in one place; 0 = HF_PAYLOAD_LEN_MAX */
     size_t journal_len_max; /* bytes a crash may have to read; 0 = a quarter of mem_max, at most 32 MiB */
-    hf_log_sink log;        /* NULL = none */
+    bool is_strict;  /* namespaces and search attributes must be registered; else every name is one when it is used */
+    hf_log_sink log; /* NULL = none */
     void *log_state;
 } hf_engine_options;
 

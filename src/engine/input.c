@@ -6,10 +6,12 @@
 #include "engine/answer.h"
 #include "engine/history_page.h"
 #include "engine/history_read.h"
+#include "engine/lister.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/machines/multi.h"
 #include "engine/matching.h"
+#include "engine/namespaces.h"
 #include "engine/system.h"
 #include "engine/token.h"
 #include "ledger/run_id.h"
@@ -113,8 +115,6 @@ static bool is_of_no_run(hf_core *core, hf_call *call)
         }
     } else if (call->method == HF_METHOD_SHUTDOWN_WORKER) {
         hf_shutdown_worker_call(core, call);
-    } else if (call->method == HF_METHOD_DESCRIBE_NAMESPACE) {
-        hf_describe_namespace_call(core, call);
     } else if (call->method == HF_METHOD_DESCRIBE_TASK_QUEUE) {
         REQUEST(describe_task_queue);
         if (hf_call_queue_is_good(core, call, request->task_queue)) {
@@ -126,6 +126,38 @@ static bool is_of_no_run(hf_core *core, hf_call *call)
     return true;
 }
 
+/* Handles a call about namespaces, their search attributes, or many runs of one. False: it is another one. */
+static bool is_of_registry(hf_core *core, hf_call *call)
+{
+    static const struct {
+        hf_method method;
+        void (*handle)(hf_core *core, hf_call *call);
+    } HANDLERS[] = {
+        {HF_METHOD_DESCRIBE_NAMESPACE, hf_describe_namespace_call},
+        {HF_METHOD_REGISTER_NAMESPACE, hf_register_namespace_call},
+        {HF_METHOD_UPDATE_NAMESPACE, hf_update_namespace_call},
+        {HF_METHOD_DEPRECATE_NAMESPACE, hf_deprecate_namespace_call},
+        {HF_METHOD_ADD_SEARCH_ATTRIBUTES, hf_add_search_attributes_call},
+        {HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, hf_remove_search_attributes_call},
+        {HF_METHOD_LIST_SEARCH_ATTRIBUTES, hf_list_search_attributes_call},
+        {HF_METHOD_LIST_WORKFLOW_EXECUTIONS, hf_list_call},
+        {HF_METHOD_SCAN_WORKFLOW_EXECUTIONS, hf_list_call},
+        {HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, hf_list_call},
+        {HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS, hf_list_call},
+        {HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS, hf_list_call},
+    };
+    if (call->method < HF_METHOD_LIST_WORKFLOW_EXECUTIONS && call->method != HF_METHOD_DESCRIBE_NAMESPACE) {
+        return false; /* nearly all calls: those about many runs are the last methods */
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(HANDLERS); i++) {
+        if (HANDLERS[i].method == call->method) {
+            HANDLERS[i].handle(core, call);
+            return true;
+        }
+    }
+    return false;
+}
+
 void hf_input(hf_core *core, hf_call *call)
 {
     hf_target target = hf_call_target(call);
@@ -133,10 +165,18 @@ void hf_input(hf_core *core, hf_call *call)
         hf_system_info_call(core, call);
         return;
     }
+    if (call->method == HF_METHOD_LIST_NAMESPACES) {
+        hf_list_namespaces_call(core, call);
+        return;
+    }
+    if (call->method == HF_METHOD_GET_SEARCH_ATTRIBUTES) {
+        hf_get_search_attributes_call(core, call);
+        return;
+    }
     if (!hf_call_namespace_is_good(core, call, target.namespace_) || !hf_call_words_are_short(core, call)) {
         return;
     }
-    if (is_of_no_run(core, call)) {
+    if (is_of_registry(core, call) || is_of_no_run(core, call)) {
         return;
     }
     if (!hf_call_is_good(core, call)) {

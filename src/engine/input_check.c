@@ -5,6 +5,7 @@
 #include "engine/answer.h"
 #include "engine/links.h"
 #include "engine/machines/machines.h"
+#include "engine/namespaces.h"
 #include "engine/retry.h"
 #include "engine/size.h"
 #include "engine/zone.h"
@@ -84,6 +85,15 @@ static bool policies_agree(const hf_pb_start_workflow_execution_request *request
            conflict != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
 }
 
+static bool attributes_are_good(hf_core *core, hf_call *call, hf_str namespace_, const hf_pb_search_attributes *given)
+{
+    char why[HF_MESSAGE_LEN_MAX];
+    if (hf_attributes_are_good(core, namespace_, given, why)) {
+        return true;
+    }
+    return hf_call_refuse(core, call, why);
+}
+
 bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request)
 {
     if (!hf_id_is_good(request->workflow_id)) {
@@ -135,7 +145,8 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
                              hf_message_len(core, &hf_pb_user_metadata_type, request->user_metadata)) &&
            hf_call_data_fits(core, call, "search attributes",
                              hf_message_len(core, &hf_pb_search_attributes_type, request->search_attributes)) &&
-           hf_call_data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
+           hf_call_data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header)) &&
+           attributes_are_good(core, call, request->namespace, request->search_attributes);
 }
 
 static bool signal_start_is_good(hf_core *core, hf_call *call)
@@ -175,8 +186,17 @@ bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
                           "there is no namespace with this id: ask for it by its name");
         return false;
     }
-    return hf_namespace_is_good(name) ||
-           hf_call_refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
+    if (!hf_namespace_is_good(name)) {
+        return hf_call_refuse(core, call,
+                              "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
+    }
+    if (call->method == HF_METHOD_REGISTER_NAMESPACE || hf_namespace_is_known(core, name)) {
+        return true;
+    }
+    hf_pb_namespace_not_found_failure detail = {.namespace = name};
+    hf_call_fail_with(core, call, HF_ERR_NOT_FOUND, &hf_pb_namespace_not_found_failure_type, &detail,
+                      "there is no namespace '%.*s': register it first", HF_STR_ARGS(name));
+    return false; /* engine-B2 */
 }
 
 /* Links of a call that starts nothing: hf_start_is_good checks the others. */

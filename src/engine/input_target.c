@@ -108,6 +108,19 @@ static const hf_target_fields TARGET_FIELDS[HF_METHOD_COUNT] = {
     [HF_METHOD_UNPAUSE_ACTIVITY] = OF_OPERATOR(unpause_activity),
     [HF_METHOD_RESET_ACTIVITY] = OF_OPERATOR(reset_activity),
     [HF_METHOD_UPDATE_ACTIVITY_OPTIONS] = OF_OPERATOR(update_activity_options),
+    [HF_METHOD_LIST_WORKFLOW_EXECUTIONS] = {.namespace_ = AT(list_workflow_executions, namespace)},
+    [HF_METHOD_SCAN_WORKFLOW_EXECUTIONS] = {.namespace_ = AT(scan_workflow_executions, namespace)},
+    [HF_METHOD_COUNT_WORKFLOW_EXECUTIONS] = {.namespace_ = AT(count_workflow_executions, namespace)},
+    [HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS] = {.namespace_ = AT(list_open_workflow_executions, namespace)},
+    [HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS] = {.namespace_ = AT(list_closed_workflow_executions, namespace)},
+    [HF_METHOD_REGISTER_NAMESPACE] = {.namespace_ = AT(register_namespace, namespace)},
+    [HF_METHOD_UPDATE_NAMESPACE] = {.namespace_ = AT(update_namespace, namespace)},
+    [HF_METHOD_DEPRECATE_NAMESPACE] = {.namespace_ = AT(deprecate_namespace, namespace)},
+    [HF_METHOD_LIST_NAMESPACES] = {0},
+    [HF_METHOD_ADD_SEARCH_ATTRIBUTES] = {.namespace_ = AT(add_search_attributes, namespace)},
+    [HF_METHOD_REMOVE_SEARCH_ATTRIBUTES] = {.namespace_ = AT(remove_search_attributes, namespace)},
+    [HF_METHOD_LIST_SEARCH_ATTRIBUTES] = {.namespace_ = AT(list_search_attributes, namespace)},
+    [HF_METHOD_GET_SEARCH_ATTRIBUTES] = {0},
 };
 
 static hf_str str_at(const void *request, size_t at)

@@ -9,6 +9,7 @@
 #include "engine/filter.h"
 #include "engine/history_read.h"
 #include "engine/input.h"
+#include "engine/lister.h"
 #include "engine/matching.h"
 #include "engine/unwritten.h"
 #include "ledger/rows.h"
@@ -152,6 +153,7 @@ void hf_run_remove(hf_core *core, hf_run *run)
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     hf_core_use(core, run);
     hf_node *const links[] = {&HF_SLOT(run)->dirty_link, &HF_SLOT(run)->batch_link};
+    hf_lists_pass(core, links[0]);
     for (size_t i = 0; i < HF_COUNT_OF(links); i++) {
         if (hf_node_is_linked(links[i])) {
             hf_list_remove(links[i]);
@@ -364,6 +366,9 @@ static bool is_of_one(hf_core *core, hf_read *read)
     case HF_READ_RESET:
         hf_reset_failed(core, read->reset, read->request.op.message);
         return true;
+    case HF_READ_LIST:
+        hf_list_failed(core, read->lister, read->request.op.message);
+        return true;
     case HF_READ_TASKS:
     case HF_READ_DUE:
     case HF_READ_FILTER:
@@ -424,6 +429,9 @@ void hf_load_done(hf_core *core, hf_read *read)
         return;
     case HF_READ_RESET:
         hf_reset_rows_read(core, read->reset, read);
+        return;
+    case HF_READ_LIST:
+        hf_list_rows_read(core, read->lister, read);
         return;
     }
 }

@@ -39,7 +39,8 @@ typedef enum hf_read_kind {
     HF_READ_DUE,
     HF_READ_FILTER,
     HF_READ_DELETION, /* for a run that is being deleted */
-    HF_READ_RESET     /* events of a run that is reset, or continued it */
+    HF_READ_RESET,    /* events of a run that is reset, or continued it */
+    HF_READ_LIST      /* a step of a list */
 } hf_read_kind;
 
 typedef struct hf_read {
@@ -53,6 +54,7 @@ typedef struct hf_read {
     hf_call *call;                    /* HISTORY, BACKLOG */
     hf_deletion *deletion;            /* DELETION */
     hf_reset *reset;                  /* RESET */
+    hf_lister *lister;                /* LIST */
     int64_t to;                       /* HISTORY: last event in rows */
     hf_page_want want;                /* HISTORY */
     struct hf_describing *describing; /* BACKLOG; in the arena of the call */

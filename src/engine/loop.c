@@ -521,6 +521,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     hf_slab_init(&engine->slab, hf_env_memory(env));
     engine->core_options.memory = hf_slab_memory(&engine->slab);
     engine->core_options.store_memory = hf_env_memory(env);
+    engine->core_options.is_strict = engine->options.is_strict;
     engine->core_options.mem_max = engine->options.mem_max;
     engine->core_options.journal_len_max = engine->options.journal_len_max;
     engine->core_options.limits.payload_len = engine->options.payload_len_max;

@@ -13,6 +13,7 @@
 #include "engine/filter.h"
 #include "engine/load.h"
 #include "engine/matching.h"
+#include "engine/namespaces.h"
 #include "ledger/kept.h"
 #include "ledger/meta.h"
 #include "ledger/rows.h"
@@ -29,13 +30,15 @@ static void make_key(hf_core *core)
     memcpy(core->mac_key + 8, &low, 8);
 }
 
-static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint32_t *ret_names)
+/* Which formats the file has; those of a new file are the current ones. */
+static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, hf_meta *ret_formats)
 {
     hf_meta meta;
     bool found = false;
     HF_TRY(hf_meta_read(op, store, arena, &meta, &found));
     core->meta_dirty = true;
-    *ret_names = found ? meta.names : HF_META_NAMES;
+    ret_formats->names = found ? meta.names : HF_META_NAMES;
+    ret_formats->namespaces = found ? meta.namespaces : HF_META_NAMESPACES;
     if (found) {
         memcpy(core->mac_key, meta.mac_key, sizeof core->mac_key);
     } else {
@@ -66,7 +69,7 @@ static void put_kept(hf_core *core, hf_commit_batch *batch)
 void hf_core_put_meta(hf_core *core, hf_commit_batch *batch)
 {
     hf_assert(core->meta_dirty && core->incarnation > 0);
-    hf_meta meta = {.incarnation = core->incarnation, .names = HF_META_NAMES};
+    hf_meta meta = {.incarnation = core->incarnation, .names = HF_META_NAMES, .namespaces = HF_META_NAMESPACES};
     memcpy(meta.mac_key, core->mac_key, sizeof meta.mac_key);
     hf_meta_put(&batch->writes, &meta);
     put_kept(core, batch);
@@ -175,15 +178,16 @@ static hf_status resume(hf_op *op, hf_core *core, hf_store *store)
 
 static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
-    uint32_t names_version = 0;
-    HF_TRY(read_meta(op, core, store, arena, &names_version));
+    hf_meta formats = {0};
+    HF_TRY(read_meta(op, core, store, arena, &formats));
     HF_TRY(hf_open_kept(op, core, store, arena));
     HF_TRY(hf_open_unmade(op, core, store, arena));
     hf_opening o = {.core = core, .store = store};
     HF_TRY(hf_open_journal(op, &o));
-    HF_TRY(recover_names(op, &o, names_version));
+    HF_TRY(recover_names(op, &o, formats.names));
     HF_TRY(hf_open_held(op, &o));
     HF_TRY(hf_open_sort_out(op, &o));
+    HF_TRY(hf_namespaces_open(op, core, store, formats.namespaces == HF_META_NAMESPACES));
     HF_TRY(check_numbers(op, core, store, arena));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_cursor.has_rows));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));

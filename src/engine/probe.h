@@ -117,6 +117,15 @@
     X(HF_PROBE_DELETED_BEHIND, "a run was deleted while a newer one had its id")             \
     X(HF_PROBE_DELETED_ASKED, "a call met a run that is being deleted")                      \
     X(HF_PROBE_DELETED_RESUMED, "an opening went on with a deletion")                        \
+    X(HF_PROBE_LIST_MEMORY, "a list looked at runs with changes that are in no row")         \
+    X(HF_PROBE_LIST_STEPPED, "a list took more than one step over rows")                     \
+    X(HF_PROBE_LIST_PAGED, "a list had more runs than its page")                             \
+    X(HF_PROBE_LIST_TOKEN_OF_OTHER, "a page token was used for another list")                \
+    X(HF_PROBE_COUNTED, "runs were counted")                                                 \
+    X(HF_PROBE_COUNT_GROUPED, "runs were counted by status")                                 \
+    X(HF_PROBE_NAMESPACE_REGISTERED, "a namespace was registered")                           \
+    X(HF_PROBE_ATTRIBUTE_ADDED, "a search attribute was added")                              \
+    X(HF_PROBE_ATTRIBUTE_REMOVED, "a search attribute was removed")                          \
     X(HF_PROBE_DELETED_REPLAYED, "the journal had changes of a deleted run")                 \
     X(HF_PROBE_DELETED_WAITED, "a deleted run had a message on its way, or a reader")        \
     X(HF_PROBE_DELETED_STUCK, "a deletion met an older run that is damaged")                 \

@@ -11,6 +11,7 @@ typedef struct hf_name hf_name;
 typedef struct hf_unwritten hf_unwritten;
 typedef struct hf_deletion hf_deletion;
 typedef struct hf_reset hf_reset;
+typedef struct hf_lister hf_lister;
 
 /* The kind of a task, and of its token. */
 typedef enum hf_task_kind { HF_TASK_WORKFLOW, HF_TASK_ACTIVITY, HF_TASK_QUERY } hf_task_kind;

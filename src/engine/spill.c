@@ -11,6 +11,7 @@
 #include "base/canary.h"
 #include "engine/batch.h"
 #include "engine/filter.h"
+#include "engine/lister.h"
 #include "engine/matching.h"
 #include "ledger/journal.h"
 #include "ledger/kept.h"
@@ -161,6 +162,7 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
     }
     HF_SLOT(run)->batch_start = run->log.len;
     memset(run->marks, 0, sizeof run->marks);
+    hf_lists_pass(core, &HF_SLOT(run)->dirty_link);
     hf_list_remove(&HF_SLOT(run)->dirty_link);
     if (hf_node_is_linked(&HF_SLOT(run)->batch_link)) { /* engine-W1 */
         hf_list_remove(&HF_SLOT(run)->batch_link);

@@ -1,7 +1,7 @@
-/* What the service says of itself and of its namespaces.
+/* What the service says of itself, and of every namespace alike.
  *
  * SDKs ask for both before anything else, and change what they send by the answers: a capability that is set here is a
- * promise. Every good name is a namespace, from its first use on; there is no list of them. */
+ * promise. */
 #include "engine/system.h"
 
 #include "base/siphash.h"
@@ -16,6 +16,7 @@ static const hf_pb_get_system_info_response_capabilities CAPABILITIES = {
     .upsert_memo = true,
     .eager_workflow_start = true,
     .sdk_metadata = true,
+    .count_group_by_execution_status = true,
 };
 
 static const hf_pb_namespace_info_capabilities NAMESPACE_CAPABILITIES = {
@@ -46,33 +47,20 @@ static hf_str namespace_id(hf_arena *arena, hf_str name)
     return hf_uuid_in(arena, hf_siphash(KEYS[0], name), hf_siphash(KEYS[1], name));
 }
 
-void hf_describe_namespace_call(hf_core *core, hf_call *call)
+void hf_namespace_fill(const hf_core *core, hf_arena *arena, hf_str name, hf_pb_namespace_info *info,
+                       hf_pb_namespace_config *config)
 {
-    const hf_pb_describe_namespace_request *request = call->request;
-    hf_pb_describe_namespace_response *response = hf_call_response(core, call);
-    if (response == NULL) {
-        return;
-    }
-    hf_pb_namespace_info *info = HF_ARENA_NEW(call->arena, hf_pb_namespace_info);
-    hf_pb_namespace_config *config = HF_ARENA_NEW(call->arena, hf_pb_namespace_config);
-    if (info != NULL && config != NULL) {
-        info->name = hf_arena_copy(call->arena, request->namespace);
-        info->state = HF_NAMESPACE_STATE_REGISTERED;
-        info->id = namespace_id(call->arena, request->namespace);
-        info->capabilities = HF_ARENA_NEW(call->arena, hf_pb_namespace_info_capabilities);
-        info->limits = HF_ARENA_NEW(call->arena, hf_pb_namespace_info_limits);
-        config->workflow_execution_retention_ttl = hf_pb_duration_of((hf_span){0}); /* runs that have ended stay */
-        config->history_archival_state = HF_ARCHIVAL_STATE_DISABLED;
-        config->visibility_archival_state = HF_ARCHIVAL_STATE_DISABLED;
-    }
-    if (info != NULL && info->capabilities != NULL) {
+    info->name = hf_arena_copy(arena, name);
+    info->id = namespace_id(arena, name);
+    info->capabilities = HF_ARENA_NEW(arena, hf_pb_namespace_info_capabilities);
+    info->limits = HF_ARENA_NEW(arena, hf_pb_namespace_info_limits);
+    config->history_archival_state = HF_ARCHIVAL_STATE_DISABLED;
+    config->visibility_archival_state = HF_ARCHIVAL_STATE_DISABLED;
+    if (info->capabilities != NULL) {
         *info->capabilities = NAMESPACE_CAPABILITIES;
     }
-    if (info != NULL && info->limits != NULL) {
+    if (info->limits != NULL) {
         info->limits->blob_size_limit_error = (int64_t)core->options.limits.payload_len;
         info->limits->memo_size_limit_error = (int64_t)core->options.limits.payload_len;
     }
-    response->namespace_info = info;
-    response->config = config;
-    hf_call_reply(core, call);
 }

@@ -1,11 +1,12 @@
-/* What the service says of itself and of its namespaces. */
+/* What the service says of itself, and of every namespace alike. */
 #ifndef HF_ENGINE_SYSTEM_H
 #define HF_ENGINE_SYSTEM_H
 
 #include "engine/core.h"
 
 void hf_system_info_call(hf_core *core, hf_call *call);
-/* The request's namespace is a good name. */
-void hf_describe_namespace_call(hf_core *core, hf_call *call);
+/* What all namespaces have: id, capabilities, limits. */
+void hf_namespace_fill(const hf_core *core, hf_arena *arena, hf_str name, hf_pb_namespace_info *info,
+                       hf_pb_namespace_config *config);
 
 #endif

@@ -11,7 +11,14 @@
 #include <endian.h>
 
 enum { VERSION = 1, BODY_LEN = HF_TOKEN_LEN - 8 };
-enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE, QUERY_TASK, PAGE_BACK }; /* on disk and with callers: never renumbered */
+enum {
+    WORKFLOW_TASK,
+    ACTIVITY_TASK,
+    PAGE,
+    QUERY_TASK,
+    PAGE_BACK,
+    LIST
+}; /* on disk and with callers: never renumbered */
 
 /* Every kind of token is a few numbers. */
 typedef struct hf_sealed {
@@ -109,4 +116,47 @@ bool hf_page_decode(const hf_core *core, hf_str bytes, hf_page *ret_page)
     }
     *ret_page = (hf_page){sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp, sealed.kind == PAGE_BACK};
     return true;
+}
+
+/* ---- Lists: version, kind, what it is bound to, the run, its sort key, the seal ------------------------------------------- */
+
+enum { LIST_HEAD_LEN = 18, LIST_LEN_MAX = 64 << 10 };
+
+hf_str hf_list_token_encode(const hf_core *core, hf_arena *arena, const hf_list_place *place)
+{
+    size_t len = LIST_HEAD_LEN + place->key.len;
+    char *bytes = hf_arena_take(arena, len + 8, 1);
+    if (bytes == NULL) {
+        return HF_STR("");
+    }
+    char *at = bytes;
+    put(&at, VERSION, 1);
+    put(&at, LIST, 1);
+    put(&at, place->bound, 8);
+    put(&at, (uint64_t)place->number, 8);
+    hf_assert(at == bytes + LIST_HEAD_LEN);
+    if (place->key.len > 0) {
+        memcpy(at, place->key.data, place->key.len);
+        at += place->key.len;
+    }
+    put(&at, hf_siphash(core->mac_key, hf_str_of_len(bytes, len)), 8);
+    return hf_str_of_len(bytes, len + 8);
+}
+
+bool hf_list_token_decode(const hf_core *core, hf_str bytes, hf_list_place *ret_place)
+{
+    if (bytes.len < LIST_HEAD_LEN + 8 || bytes.len > LIST_LEN_MAX || bytes.data[0] != VERSION ||
+        bytes.data[1] != LIST) {
+        return false;
+    }
+    size_t len = bytes.len - 8;
+    const char *at = bytes.data + len;
+    if (get(&at, 8) != hf_siphash(core->mac_key, hf_str_of_len(bytes.data, len))) {
+        return false;
+    }
+    at = bytes.data + 2;
+    ret_place->bound = get(&at, 8);
+    ret_place->number = (int64_t)get(&at, 8);
+    ret_place->key = hf_str_of_len(at, len - LIST_HEAD_LEN);
+    return hf_run_is_number(ret_place->number);
 }

@@ -25,16 +25,18 @@ hf_status hf_meta_read(hf_op *op, hf_store *store, hf_arena *arena, hf_meta *ret
     memcpy(ret_meta->mac_key, msg.mac_key.data, sizeof ret_meta->mac_key);
     ret_meta->incarnation = msg.incarnation;
     ret_meta->names = msg.names;
+    ret_meta->namespaces = msg.namespaces;
     return HF_OK;
 }
 
 void hf_meta_put(hf_writes *writes, const hf_meta *meta)
 {
-    hf_assert(meta->incarnation > 0 && meta->names == HF_META_NAMES);
+    hf_assert(meta->incarnation > 0 && meta->names == HF_META_NAMES && meta->namespaces == HF_META_NAMESPACES);
     hf_pb_engine_meta msg = {
         .mac_key = hf_str_of_len(meta->mac_key, sizeof meta->mac_key),
         .incarnation = meta->incarnation,
         .names = meta->names,
+        .namespaces = meta->namespaces,
     };
     hf_writes_put_message(writes, HF_TABLE_META, META_KEY, &hf_pb_engine_meta_type, &msg);
 }

@@ -5,12 +5,14 @@
 #include "base/siphash.h"
 #include "ledger/writes.h"
 
-#define HF_META_NAMES 1 /* current format of the names: hashes (names.h) */
+#define HF_META_NAMES 1      /* current format of the names: hashes (names.h) */
+#define HF_META_NAMESPACES 1 /* current format of the namespaces: rows (namespaces.h) */
 
 typedef struct hf_meta {
     unsigned char mac_key[HF_SIPHASH_KEY_LEN]; /* seals tokens, hashes names, hides numbers in run ids */
     uint64_t incarnation;                      /* of the last opening */
     uint32_t names;                            /* HF_META_NAMES, or less in an older file */
+    uint32_t namespaces;                       /* HF_META_NAMESPACES, the same */
 } hf_meta;
 
 /* `*ret_found` false: the store was never opened by an engine, and `*ret_meta` is empty. The arena is for the row.

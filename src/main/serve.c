@@ -18,9 +18,10 @@ typedef struct serving {
     const char *store;
     const char *addresses[HF_SETTING_VALUES_MAX]; /* "tcp:..." or "unix:..." */
     int address_count;
-    bool is_json;       /* of the log */
-    hf_log_level level; /* the least that is logged */
-    bool is_silent;     /* nothing is */
+    bool is_json;           /* of the log */
+    hf_log_level level;     /* the least that is logged */
+    bool is_silent;         /* nothing is */
+    const char *namespace_; /* is registered first, if it is not there; NULL = none is */
     int exit_code;
 } serving;
 
@@ -186,7 +187,12 @@ static hf_status serve_body(void *arg)
         s->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
         return HF_OK;
     }
-    serve_door(s, service);
+    hf_status status = s->namespace_ != NULL ? hf_namespace_register(service, s->namespace_) : HF_OK;
+    if (status == HF_OK || status == HF_ERR_EXISTS) {
+        serve_door(s, service);
+    } else {
+        s->exit_code = hf_complain(HF_EXIT_USAGE, "%s", hf_error_text());
+    }
     if (hf_close(service) != HF_OK) {
         s->exit_code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
     }
@@ -263,6 +269,7 @@ typedef struct dev_args {
     const char *file;
     const char *log_format;
     const char *log_level;
+    const char *namespace_;
     const char *ignored; /* of a server with a web page and tuning that this one does not need */
     bool is_insecure;
 } dev_args;
@@ -280,7 +287,7 @@ static hf_status take_dev_args(hf_op *op, int argc, char **argv, dev_args *args)
         {"db-filename", 'f', &args->file, NULL},
         {"log-format", '\0', &args->log_format, NULL},
         {"log-level", '\0', &args->log_level, NULL},
-        {"namespace", 'n', &args->ignored, NULL},
+        {"namespace", 'n', &args->namespace_, NULL},
         {"dynamic-config-value", '\0', &args->ignored, NULL},
         {"ui-port", '\0', &args->ignored, NULL},
         {"ui-ip", '\0', &args->ignored, NULL},
@@ -337,6 +344,7 @@ int hf_cmd_start_dev(int argc, char **argv)
         (void)snprintf(address, sizeof address, is_v6 ? "[%s]:%s" : "%s:%s", args.ip, args.port);
         (void)snprintf(store, sizeof store, args.file != NULL ? "sqlite:%s" : "memory:", args.file);
         s.store = store;
+        s.namespace_ = args.namespace_;
         status = take_log(&op, &s, args.log_format, args.log_level);
     }
     if (status == HF_OK) {

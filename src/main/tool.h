@@ -25,6 +25,7 @@ typedef struct hf_tool_args {
     bool full;              /* --full */
     const char *run;        /* --run ID */
     const char *out;        /* -o DIR */
+    const char *limit;      /* --limit N */
     const char *namespace_; /* --namespace NS; "default" */
     bool has_namespace;     /* --namespace was given */
 } hf_tool_args;
@@ -32,7 +33,8 @@ typedef struct hf_tool_args {
 typedef struct hf_command {
     const char *names[2]; /* "db", "check" */
     const char *usage;    /* arguments and options, for the usage text */
-    const char *options;  /* letters of the options it knows: j(son) d(eep) a(ll) f(ull) r(un) o(ut) n(amespace) */
+    const char
+        *options; /* letters of the options it knows: j(son) d(eep) a(ll) f(ull) r(un) o(ut) n(amespace) l(imit) */
     int words_min;
     int words_max;
     const char *brief;
@@ -46,6 +48,14 @@ int hf_cmd_stats(const hf_tool_args *args);
 int hf_cmd_backup(const hf_tool_args *args);
 int hf_cmd_export(const hf_tool_args *args);
 int hf_cmd_show(const hf_tool_args *args);
+int hf_cmd_list(const hf_tool_args *args); /* these eight: query.c */
+int hf_cmd_count(const hf_tool_args *args);
+int hf_cmd_namespace_list(const hf_tool_args *args);
+int hf_cmd_namespace_register(const hf_tool_args *args);
+int hf_cmd_namespace_deprecate(const hf_tool_args *args);
+int hf_cmd_attribute_list(const hf_tool_args *args);
+int hf_cmd_attribute_add(const hf_tool_args *args);
+int hf_cmd_attribute_remove(const hf_tool_args *args);
 int hf_cmd_serve(int argc, char **argv);     /* serve.c */
 int hf_cmd_start_dev(int argc, char **argv); /* serve.c */
 int hf_list_runs(const hf_tool_args *args);  /* list.c: show without a run */

@@ -112,6 +112,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_addre
     HF_TRY(open_store(op, opened, place, &store));
     hf_shares shares = hf_service_address_shares(place);
     hf_engine_options options = {
+        .is_strict = true,
         .mem_max = shares.state,
         .journal_len_max = shares.journal,
         .payload_len_max = opened->guard.service.codec != NULL ? HF_CODED_LEN_MAX : 0,

@@ -1,6 +1,7 @@
 #include "server/methods.h"
 
 #define WORKFLOW_SERVICE "temporal.api.workflowservice.v1.WorkflowService"
+#define OPERATOR_SERVICE "temporal.api.operatorservice.v1.OperatorService"
 #define HEALTH_SERVICE "grpc.health.v1.Health"
 
 enum {
@@ -31,7 +32,25 @@ static rule rule_of(hf_method method)
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
     case HF_METHOD_DESCRIBE_TASK_QUEUE:
     case HF_METHOD_QUERY_WORKFLOW:
+    case HF_METHOD_LIST_WORKFLOW_EXECUTIONS:
+    case HF_METHOD_SCAN_WORKFLOW_EXECUTIONS:
+    case HF_METHOD_COUNT_WORKFLOW_EXECUTIONS:
+    case HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS:
+    case HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS:
         return (rule){WORKFLOW_SERVICE, READ, false, false};
+    case HF_METHOD_LIST_SEARCH_ATTRIBUTES:
+        return (rule){OPERATOR_SERVICE, READ, false, false};
+    case HF_METHOD_ADD_SEARCH_ATTRIBUTES:
+    case HF_METHOD_REMOVE_SEARCH_ATTRIBUTES:
+        return (rule){OPERATOR_SERVICE, ADMIN, false, false};
+    case HF_METHOD_REGISTER_NAMESPACE:
+    case HF_METHOD_UPDATE_NAMESPACE:
+    case HF_METHOD_DEPRECATE_NAMESPACE:
+        return (rule){WORKFLOW_SERVICE, ADMIN, false, false};
+    case HF_METHOD_LIST_NAMESPACES:
+        return (rule){WORKFLOW_SERVICE, ADMIN, true, false};
+    case HF_METHOD_GET_SEARCH_ATTRIBUTES: /* those of "default" */
+        return (rule){WORKFLOW_SERVICE, ADMIN, true, false};
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: /* a worker reads the histories of its tasks */
         return (rule){WORKFLOW_SERVICE, READ | WORKER, false, true};
     case HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE:

@@ -56,6 +56,20 @@ const hf_method_info *hf_method_info_of(hf_method method)
         INFO(HF_METHOD_RESET_ACTIVITY, "ResetActivity", reset_activity),
         INFO(HF_METHOD_UPDATE_ACTIVITY_OPTIONS, "UpdateActivityOptions", update_activity_options),
         INFO(HF_METHOD_TELL_LISTENER, "TellListener", tell_listener),
+        INFO(HF_METHOD_LIST_WORKFLOW_EXECUTIONS, "ListWorkflowExecutions", list_workflow_executions),
+        INFO(HF_METHOD_SCAN_WORKFLOW_EXECUTIONS, "ScanWorkflowExecutions", scan_workflow_executions),
+        INFO(HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, "CountWorkflowExecutions", count_workflow_executions),
+        INFO(HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS, "ListOpenWorkflowExecutions", list_open_workflow_executions),
+        INFO(HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS, "ListClosedWorkflowExecutions",
+             list_closed_workflow_executions),
+        INFO(HF_METHOD_REGISTER_NAMESPACE, "RegisterNamespace", register_namespace),
+        INFO(HF_METHOD_UPDATE_NAMESPACE, "UpdateNamespace", update_namespace),
+        INFO(HF_METHOD_DEPRECATE_NAMESPACE, "DeprecateNamespace", deprecate_namespace),
+        INFO(HF_METHOD_LIST_NAMESPACES, "ListNamespaces", list_namespaces),
+        INFO(HF_METHOD_ADD_SEARCH_ATTRIBUTES, "AddSearchAttributes", add_search_attributes),
+        INFO(HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, "RemoveSearchAttributes", remove_search_attributes),
+        INFO(HF_METHOD_LIST_SEARCH_ATTRIBUTES, "ListSearchAttributes", list_search_attributes),
+        INFO(HF_METHOD_GET_SEARCH_ATTRIBUTES, "GetSearchAttributes", get_search_attributes),
     };
     _Static_assert(HF_COUNT_OF(INFOS) == HF_METHOD_COUNT, "every method has its line");
     hf_assert((size_t)method < HF_COUNT_OF(INFOS));

@@ -76,7 +76,20 @@
     X(HF_METHOD_UNPAUSE_ACTIVITY, unpause_activity)                                             \
     X(HF_METHOD_RESET_ACTIVITY, reset_activity)                                                 \
     X(HF_METHOD_UPDATE_ACTIVITY_OPTIONS, update_activity_options)                               \
-    X(HF_METHOD_TELL_LISTENER, tell_listener) /* the engine's own: from run to run */
+    X(HF_METHOD_TELL_LISTENER, tell_listener) /* the engine's own: from run to run */           \
+    X(HF_METHOD_LIST_WORKFLOW_EXECUTIONS, list_workflow_executions)                             \
+    X(HF_METHOD_SCAN_WORKFLOW_EXECUTIONS, scan_workflow_executions)                             \
+    X(HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, count_workflow_executions)                           \
+    X(HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS, list_open_workflow_executions)                   \
+    X(HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS, list_closed_workflow_executions)               \
+    X(HF_METHOD_REGISTER_NAMESPACE, register_namespace)                                         \
+    X(HF_METHOD_UPDATE_NAMESPACE, update_namespace)                                             \
+    X(HF_METHOD_DEPRECATE_NAMESPACE, deprecate_namespace)                                       \
+    X(HF_METHOD_LIST_NAMESPACES, list_namespaces)                                               \
+    X(HF_METHOD_ADD_SEARCH_ATTRIBUTES, add_search_attributes)                                   \
+    X(HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, remove_search_attributes)                             \
+    X(HF_METHOD_LIST_SEARCH_ATTRIBUTES, list_search_attributes)                                 \
+    X(HF_METHOD_GET_SEARCH_ATTRIBUTES, get_search_attributes)
 
 typedef enum hf_method {
 #define HF_METHOD_ENUM(name, stem) name,

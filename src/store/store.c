@@ -146,6 +146,9 @@ void hf_store_execute(hf_store *store, hf_store_request *request)
     request->status = status == HF_OK ? store->ops->execute(store, request) : status;
     hf_assert(request->found || request->value.len == 0);
     hf_assert(!request->more || request->verb != HF_STORE_SCAN || request->row_count > 0); /* or a walk would not end */
+    if (request->look != NULL && request->status == HF_OK) {
+        request->look(store, request);
+    }
 }
 
 /* ---- Scans --------------------------------------------------------------------------------------------------------- */

@@ -112,6 +112,7 @@ typedef struct hf_store_count {
     uint64_t rows[HF_TABLE_COUNT];
 } hf_store_count;
 
+typedef struct hf_store hf_store;
 typedef struct hf_store_request hf_store_request;
 struct hf_store_request {
     hf_node link; /* of the queue that holds it */
@@ -142,12 +143,13 @@ struct hf_store_request {
     hf_store_stats stats; /* STATS */
     hf_op op;             /* the message of a failure */
 
+    /* GET, SCAN: called with the results, on the thread that executed the request and before anybody else sees them; NULL = not called. It may
+     * ask the store for more. For work that belongs on that thread. */
+    void (*look)(hf_store *store, hf_store_request *request);
     void (*done)(hf_store_request *request); /* called by hf_store_queue; not used by execute */
     void *state;                             /* the requester's own */
     void *owner;                             /* the submitter's, for `done` */
 };
-
-typedef struct hf_store hf_store;
 
 typedef struct hf_store_ops {
     const char *name; /* "memory", "sqlite" */

@@ -74,6 +74,11 @@ const char *hf_attr_type_name(hf_attr_type type)
     return TYPES[type];
 }
 
+int32_t hf_attr_indexed_type(hf_attr_type type)
+{
+    return type == HF_ATTR_STATUS ? HF_ATTR_KEYWORD : type == HF_ATTR_DURATION ? HF_ATTR_INT : (int32_t)type;
+}
+
 static bool equals_ignoring_case(hf_str a, const char *b)
 {
     if (a.len != strlen(b)) {

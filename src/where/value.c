@@ -127,8 +127,8 @@ static bool offset(hf_str *rest, int64_t *ret_seconds)
     return true;
 }
 
-/* RFC 3339. */
-static bool time_of(hf_str text, int64_t *ret_ns)
+/* As RFC 3339 has it. */
+bool hf_where_time(hf_str text, int64_t *ret_ns)
 {
     int64_t part[6] = {0};
     int64_t ns = 0;
@@ -252,7 +252,7 @@ static bool is_of_type(hf_reader *reader, hf_attr_type type, hf_attr_value *ret_
         ret_value->number = hf_reader_is(reader, "TRUE");
         return ret_value->number == 1 || hf_reader_is(reader, "FALSE");
     case HF_ATTR_DATETIME:
-        return is_text ? time_of(word->text, &ret_value->number)
+        return is_text ? hf_where_time(word->text, &ret_value->number)
                        : word->kind == HF_WORD_NUMBER && int_of(word->raw, &ret_value->number);
     case HF_ATTR_DURATION:
         return is_text ? go_duration(word->text, &ret_value->number) || clock_duration(word->text, &ret_value->number)

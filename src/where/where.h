@@ -90,6 +90,9 @@ typedef struct hf_attr {
     hf_str name;
 } hf_attr;
 
+/* As IndexedValueType: a status is a Keyword, a duration an Int. */
+int32_t hf_attr_indexed_type(hf_attr_type type);
+
 /* An attribute that every store knows: those above, and the ones that Temporal predefines, which have the id HF_ATTR_CUSTOM. False: there is
  * none of that name. */
 bool hf_attr_known(hf_str name, hf_attr *ret_attr);
@@ -167,6 +170,9 @@ bool hf_where_may_have_status(const hf_where *where, int32_t status);
 
 /* Appends the sort key of a row: where-F3. */
 void hf_where_sort_key(const hf_where *where, hf_where_get *get, const void *row, hf_buf *out);
+
+/* '2024-02-29T12:00:00.5+01:00' as nanoseconds since 1970. False: it is not such a text. */
+bool hf_where_time(hf_str text, int64_t *ret_ns);
 
 /* The number of a status by its name, in either form. 0: there is none. */
 int32_t hf_status_of_run_name(hf_str name);

@@ -559,6 +559,28 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_reset(run, nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_reset(run, nullptr, reset_options) == HF_ERR_MISUSE);
     EXPECT(hf_describe(run, &description) == HF_ERR_MISUSE);
+    hf_counts counts;
+    hf_list_options list_options = hf_list_options();
+    list_options.limit = 1;
+    hf_namespace_options namespace_options = hf_namespace_options();
+    namespace_options.description = "d";
+    hf_search_attribute_options attribute_options = hf_search_attribute_options();
+    attribute_options.namespace_ = "n";
+    EXPECT(hf_list(none, nullptr, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_list(none, nullptr, nullptr, list_options) == HF_ERR_MISUSE);
+    EXPECT(hf_count(none, &counts) == HF_ERR_MISUSE);
+    EXPECT(hf_count(none, &counts, list_options) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(none, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(none, "n", namespace_options) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_deprecate(none, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_list(none, nullptr, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(none, "a", HF_SEARCH_INT) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(none, "a", HF_SEARCH_INT, attribute_options) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(none, "a") == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(none, "a", attribute_options) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(none, nullptr, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(none, nullptr, nullptr, attribute_options) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_type_name(HF_SEARCH_INT)[0] == 'I');
     EXPECT(hf_workflow_status_name(HF_WORKFLOW_RUNNING)[0] == 'R');
 #if __cplusplus >= 202002L
     EXPECT(hf_start_and_signal(none, "type", in, "go", in, &run, {.id = "id"}) == HF_ERR_MISUSE);
@@ -568,6 +590,12 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_update_start(run, "add", in, &update, {.id = "once"}) == HF_ERR_MISUSE);
     EXPECT(hf_update_result(update, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_reset(run, nullptr, {.point = HF_RESET_LAST}) == HF_ERR_MISUSE);
+    EXPECT(hf_list(none, nullptr, nullptr, {.limit = 1}) == HF_ERR_MISUSE);
+    EXPECT(hf_count(none, &counts, {.namespace_ = "n"}) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_register(none, "n", {.description = "d"}) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_add(none, "a", HF_SEARCH_INT, {.namespace_ = "n"}) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_remove(none, "a", {.namespace_ = "n"}) == HF_ERR_MISUSE);
+    EXPECT(hf_search_attribute_list(none, nullptr, nullptr, {.namespace_ = "n"}) == HF_ERR_MISUSE);
 #endif
     hf_update_handle_free(update);
     hf_description_free(description);

@@ -119,6 +119,34 @@ run 2 show
 run 3 show missing.db
 run 1 show rest.db timer-1
 says 'there is no workflow and no run "timer-1" in the namespace "default"'
+run 0 list rest.db --namespace ns
+[[ $(wc -l <<<"$out") == 51 ]] || fail "a title and 50 runs were promised: $out"
+says "ID                        TYPE"
+run 0 list rest.db "WorkflowId = 'retry-1'" --namespace ns
+says "retry-1"
+[[ $(wc -l <<<"$out") == 2 ]] || fail "a title and one run were promised: $out"
+run 0 list rest.db "ExecutionStatus != 'Running' ORDER BY CloseTime" --limit 3 --json --namespace ns
+says '[{"workflowId":"'
+[[ $(grep -o workflowId <<<"$out" | wc -l) == 3 ]] || fail "three runs were promised: $out"
+run 0 list rest.db "WorkflowId = 'nobody'" --namespace ns
+says "no runs fit"
+run 2 list rest.db "WorkflowId =" --namespace ns
+says "the filter is wrong at column 13: a value for WorkflowId is missing"
+run 2 list rest.db --namespace nobody
+says "there is no namespace 'nobody'"
+run 2 list rest.db --limit none
+says "--limit none is not a number of runs"
+run 0 count rest.db --namespace ns
+says "Running          42"
+run 0 count rest.db "ExecutionStatus = 'Running'" --namespace ns --json
+says '{"total":42,"Running":42}'
+run 0 namespace list rest.db
+says "default                   Registered"
+run 0 search-attribute list rest.db
+says "the namespace default has no custom search attributes"
+run 3 list missing.db
+run 3 namespace register missing.db shop
+[[ ! -e missing.db ]] || fail "a file was made that was not there"
 run 0 db export rest.db -o histories
 says "53 histories"
 [[ $(ls histories | wc -l) == 53 ]] || fail "53 histories were promised"
@@ -130,6 +158,27 @@ says "53 runs"
 run 1 db backup rest.db copy.db
 says "exists already"
 [[ $(sha256sum rest.db) == "$before" && $(ls rest.db* | wc -l) == 1 ]] || fail "looking has changed something"
+
+# What changes a file at rest.
+cp rest.db own.db
+run 0 namespace register own.db shop
+run 1 namespace register own.db shop
+says "there is a namespace 'shop' already"
+run 0 namespace deprecate own.db shop
+run 0 namespace list own.db
+says "shop                      Deprecated"
+says "ns                        Registered"
+run 2 search-attribute add own.db Amount Number
+says "Number is not a type"
+run 0 search-attribute add own.db Amount Int --namespace ns
+run 0 search-attribute list own.db --namespace ns
+says "Amount                    Int"
+run 0 list own.db "Amount > 5" --namespace ns
+says "no runs fit"
+run 0 search-attribute remove own.db Amount --namespace ns
+run 2 list own.db "Amount > 5" --namespace ns
+says "Amount is not a search attribute"
+run 0 db check --deep own.db
 
 # A damaged one: the last page is full of something else.
 cp rest.db hurt.db

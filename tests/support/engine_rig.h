@@ -47,6 +47,7 @@
  *                         complete discard: the worker can see an event twice
  *     system, namespace NAME
  *                         what the service says of itself, and of a namespace
+ *     list, count, register, addattr and others: see engine_list.h
  *     apause, aunpause, areset, aoptions ID ACTIVITY
  *                         type=T or all instead of ACTIVITY; apause: request=R; aunpause: attempts heartbeats; areset: heartbeats
  *                         paused (stays so) original; aoptions: as in a command, or original

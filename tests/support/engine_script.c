@@ -2,6 +2,7 @@
 #include "support/engine_ask.h"
 #include "support/engine_calls.h"
 #include "support/engine_control.h"
+#include "support/engine_list.h"
 #include "support/engine_rig.h"
 #include "support/engine_words.h"
 
@@ -378,7 +379,14 @@ static bool says_so(const step *s, const hf_rig_call *slot)
 {
     char text[200];
     const char *expected = hf_words_option(&s->w, "says");
-    hf_rig_says(slot, text, sizeof text);
+    hf_buf listed;
+    hf_buf_init(&listed, hf_rig_heap, sizeof text - 1);
+    if (hf_rig_list_text(slot, &listed)) {
+        (void)snprintf(text, sizeof text, "%s", hf_buf_text(&listed));
+    } else {
+        hf_rig_says(slot, text, sizeof text);
+    }
+    hf_buf_deinit(&listed);
     if (expected != NULL && strcmp(text, expected) != 0) {
         print_error("it says %s\n", text);
         return false;
@@ -495,7 +503,8 @@ static hf_rig_call *run_step(hf_rig *rig, step *s)
                strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0 || strcmp(verb, "system") == 0 ||
                strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 || strcmp(verb, "delete") == 0) {
         do_client(rig, slot, s);
-    } else if (!hf_rig_control(rig, slot, &s->w) && !hf_rig_client(rig, slot, &s->w)) {
+    } else if (!hf_rig_control(rig, slot, &s->w) && !hf_rig_client(rig, slot, &s->w) &&
+               !hf_rig_registry(rig, slot, &s->w)) {
         fail_msg("'%s' is not a step", verb);
     }
     return slot;

@@ -5,6 +5,7 @@
 #include "engine/emit.h"
 #include "engine/machines/chain.h"
 #include "engine/machines/machines.h"
+#include "engine/namespaces.h"
 #include "engine/retry.h"
 #include "engine/size.h"
 #include "engine/zone.h"
@@ -256,7 +257,7 @@ void hf_act_continue_as_new(hf_core *core, hf_run *run, const hf_plan *plan, con
 
 bool hf_check_upsert_attributes(hf_core *core, const hf_run *run, hf_plan *plan, const hf_pb_command *command)
 {
-    (void)run;
+    char why[HF_MESSAGE_LEN_MAX];
     const hf_pb_search_attributes *given =
         command->upsert_workflow_search_attributes_command_attributes != NULL
             ? command->upsert_workflow_search_attributes_command_attributes->search_attributes
@@ -264,6 +265,10 @@ bool hf_check_upsert_attributes(hf_core *core, const hf_run *run, hf_plan *plan,
     if (given == NULL || given->indexed_fields.count == 0) {
         return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES,
                               "IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.");
+    }
+    if (!hf_attributes_are_good(core, hf_owned_str(&run->namespace), given, why)) {
+        return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES,
+                              hf_arena_copy(&core->scratch, hf_str_of(why)).data);
     }
     return hf_command_fits(core, plan, hf_message_len(core, &hf_pb_search_attributes_type, given),
                            HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES,

@@ -9,7 +9,7 @@ void hf_crew_job_start(hf_branch *branch)
     hf_crew *crew = hf_crew_of_dispatcher(branch->on);
     hf_crew_job *job = branch->arg;
     hf_assert(crew != NULL && !crew->is_evicted);             /* hf_crew_may_fork has looked */
-    hf_assert(job != NULL && !hf_node_is_linked(&job->node)); /* fiber-B1 */
+    hf_assert(job != NULL && !hf_node_is_linked(&job->node)); /* fiber-H1 */
     job->branch = branch;
     branch->state = HF_BRANCH_RUNNING;
     hf_list_push_back(&crew->jobs, &job->node);
@@ -20,7 +20,7 @@ void hf_crew_job_start(hf_branch *branch)
 static hf_branch *forget(hf_crew *crew, hf_crew_job *job)
 {
     hf_branch *branch = job->branch;
-    hf_assert(hf_node_is_linked(&job->node) && crew->job_count > 0); /* fiber-B1 */
+    hf_assert(hf_node_is_linked(&job->node) && crew->job_count > 0); /* fiber-H1 */
     hf_assert(branch->fiber == NULL && branch->state == HF_BRANCH_RUNNING);
     hf_list_remove(&job->node);
     crew->job_count--;
@@ -59,7 +59,7 @@ void hf_crew_job_cancel(hf_branch *branch)
     if (job == NULL || crew->is_evicted) { /* its end is on its way */
         return;
     }
-    hf_assert(job->branch == branch && hf_node_is_linked(&job->node)); /* fiber-B1 */
+    hf_assert(job->branch == branch && hf_node_is_linked(&job->node)); /* fiber-H1 */
     hf_list_remove(&job->node);
     if (!job->kind->cancel(job)) {
         hf_list_push_back(&crew->jobs, &job->node);
@@ -82,5 +82,5 @@ void hf_crew_drop_jobs(hf_crew *crew)
         branch->status = HF_ERR_EVICTED;
         hf_branch_ended(crew->sched, branch);
     }
-    hf_assert(crew->job_count == 0); /* fiber-B1 */
+    hf_assert(crew->job_count == 0); /* fiber-H1 */
 }

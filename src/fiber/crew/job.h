@@ -7,7 +7,7 @@
  *                   +-- canceled, and kind->cancel says that it is over: its branch ends at the next switch
  *                   +-- the crew is evicted: kind->drop, and its branch ends
  *
- * fiber-B1  A job is in crew->jobs from its fork until its end is decided. Its owner frees it: after hf_crew_job_end, in
+ * fiber-H1  A job is in crew->jobs from its fork until its end is decided. Its owner frees it: after hf_crew_job_end, in
  *           kind->drop, or before kind->cancel returns true. */
 #ifndef HF_FIBER_JOB_H
 #define HF_FIBER_JOB_H

@@ -430,6 +430,8 @@ static void next_operation(sim_world *world, sim_client *client)
             sim_describe_queue(world);
         } else if (chance >= 94) {
             sim_read_back(world);
+        } else if (chance >= 91) {
+            sim_list(world);
         } else if (chance >= 85) {
             read_history(world, client);
         } else {

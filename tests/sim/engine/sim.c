@@ -100,6 +100,7 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
     options->reset_portion_count = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 3) : 0;
     options->reset_portion_len = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 600) : 0;
+    options->list_step_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 6) : 0;
 }
 
 static void choose(sim_world *world)

@@ -607,6 +607,7 @@ struct sim_world {
     uint64_t marks; /* things that happened to activities, in their order */
     SIM_VEC(sim_suspect) suspects;
     SIM_VEC(sim_run_log) runs;
+    uint64_t namespaces_known; /* bit n: "space<n>" was registered */
     SIM_VEC(sim_description) descriptions;
     SIM_VEC(sim_damage) damages;
     sim_resets resets;
@@ -764,6 +765,8 @@ void sim_attach_fill(sim_call *call, const sim_op *op, hf_pb_start_workflow_exec
 void sim_saw_options(sim_world *world, size_t run, const hf_pb_history_event *event);
 void sim_judge_options(sim_world *world);
 
+/* lists.c: asks for a list, a count, or something of the registry */
+void sim_list(sim_world *world);
 /* reverse.c: reads a history from its end */
 void sim_read_back(sim_world *world);
 

@@ -80,13 +80,14 @@ static hf_status call_update_result(scene *s, hf_execution *w, given *g)
 }
 
 static hf_entry entries[] = {{"a", {big, BIG, HF_ENCODING_BYTES_TEXT, NULL}}, {NULL, {0}}};
+static hf_entry words[] = {{"BuildIds", {"[\"some build\"]", 14, HF_ENCODING_JSON_TEXT, NULL}}, {NULL, {0}}};
 static const char *const FINAL[] = {"Oops", NULL};
 
 static hf_status call_start(scene *s, hf_execution *w, given *g)
 {
     (void)w;
     return hf_start(s->service, "type", big_payload(), &g->execution, .task_queue = "elsewhere", .memo = entries,
-                    .search_attributes = entries, .summary = "some order", .attempts_max = 2, .final_types = FINAL);
+                    .search_attributes = words, .summary = "some order", .attempts_max = 2, .final_types = FINAL);
 }
 
 static hf_status call_start_and_signal(scene *s, hf_execution *w, given *g)
@@ -100,7 +101,7 @@ static hf_status call_start_and_update(scene *s, hf_execution *w, given *g)
 {
     (void)w;
     return hf_start_and_update(s->service, "type", big_payload(), "add", big_payload(), &g->execution, &g->update,
-                               .memo = entries, .search_attributes = entries, .summary = "some order");
+                               .memo = entries, .search_attributes = words, .summary = "some order");
 }
 
 static hf_status call_describe(scene *s, hf_execution *w, given *g)

@@ -28,6 +28,7 @@ static hf_status start_described(scene *s)
                        {NULL, hf_payload_none()}};
     hf_entry search[] = {{"Amount", hf_payload_of_json("7")}, {NULL, hf_payload_none()}};
     hf_time now = hf_wall_now(NULL);
+    HF_TRY(hf_search_attribute_add(s->service, "Amount", HF_SEARCH_INT));
     HF_TRY(hf_start(s->service, "order", hf_payload_of_json("1"), &w, .id = "w", .task_queue = "orders",
                     .start_delay = hf_hours(2), .memo = memo, .search_attributes = search,
                     .summary = "an order of \"kelp\""));

@@ -18,6 +18,7 @@ static void the_system_names_its_version_and_what_works(void **state)
         .upsert_memo = true,
         .eager_workflow_start = true,
         .sdk_metadata = true,
+        .count_group_by_execution_status = true,
     };
     assert_true(hf_pb_equal(&hf_pb_get_system_info_response_capabilities_type, response->capabilities, &expected));
 }

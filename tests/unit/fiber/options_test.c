@@ -84,6 +84,12 @@ CALL(update_run, hf_update_with(NULL, NULL, (hf_payload){0}, NULL, options))
 CALL(update_start, hf_update_start_with(NULL, NULL, (hf_payload){0}, NULL, options))
 CALL(update_result, hf_update_result_with(NULL, NULL, options))
 CALL(reset_run, hf_reset_with(NULL, NULL, options))
+CALL(list_runs, hf_list_with(NULL, NULL, NULL, options))
+CALL(count_runs, hf_count_with(NULL, NULL, options))
+CALL(namespace_register, hf_namespace_register_with(NULL, NULL, options))
+CALL(attribute_add, hf_search_attribute_add_with(NULL, NULL, HF_SEARCH_INT, options))
+CALL(attribute_remove, hf_search_attribute_remove_with(NULL, NULL, options))
+CALL(attribute_list, hf_search_attribute_list_with(NULL, NULL, NULL, options))
 CALL(cancel_run, hf_cancel_with(NULL, options))
 CALL(terminate_run, hf_terminate_with(NULL, options))
 CALL(fork_activity, hf_fork_activity_with(NULL, NULL, (hf_payload){0}, NULL, options))
@@ -162,6 +168,12 @@ static const struct {
     {"hf_update_start", update_start},
     {"hf_update_result", update_result},
     {"hf_reset", reset_run},
+    {"hf_list", list_runs},
+    {"hf_count", count_runs},
+    {"hf_namespace_register", namespace_register},
+    {"hf_search_attribute_add", attribute_add},
+    {"hf_search_attribute_remove", attribute_remove},
+    {"hf_search_attribute_list", attribute_list},
     {"hf_cancel", cancel_run},
     {"hf_terminate", terminate_run},
     {"hf_activity_run", activity_run},

@@ -622,6 +622,39 @@ CALL(hf_update_result, hf_update_result(t->update, NULL, .timeout = HF_SPAN_OFF)
 CALL(hf_cancel, hf_cancel(t->execution))
 CALL(hf_terminate, hf_terminate(t->execution))
 CALL(hf_reset, hf_reset(t->execution, NULL, .point = HF_RESET_FIRST))
+static bool see_run(void *arg, const hf_description *run)
+{
+    (void)arg;
+    (void)run;
+    return false;
+}
+static bool see_namespace(void *arg, const hf_namespace_info *info)
+{
+    (void)arg;
+    (void)info;
+    return false;
+}
+static bool see_attribute(void *arg, const char *name, hf_search_attribute_type type, bool is_custom)
+{
+    (void)arg;
+    (void)name;
+    (void)type;
+    (void)is_custom;
+    return false;
+}
+static hf_status call_hf_count(things *t)
+{
+    hf_counts counts;
+    return hf_count(t->service, &counts);
+}
+CALL(hf_list, hf_list(t->service, see_run, NULL))
+CALL(hf_namespace_register, hf_namespace_register(t->service, "default"))
+CALL(hf_namespace_deprecate, hf_namespace_deprecate(t->service, "none"))
+CALL(hf_namespace_list, hf_namespace_list(t->service, see_namespace, NULL))
+CALL(hf_search_attribute_add, hf_search_attribute_add(t->service, "RunId", HF_SEARCH_KEYWORD))
+CALL(hf_search_attribute_remove, hf_search_attribute_remove(t->service, "None"))
+CALL(hf_search_attribute_list, hf_search_attribute_list(t->service, see_attribute, NULL))
+LOOK(hf_search_attribute_type_name, hf_search_attribute_type_name(HF_SEARCH_INT))
 static hf_status call_hf_describe(things *t)
 {
     hf_description *made = NULL;
@@ -775,7 +808,8 @@ static need need_of(const verb *v)
     }
     static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",   "hf_signal",
                                              "hf_cancel", "hf_terminate",  "hf_worker_",  "hf_query",
-                                             "hf_update", "hf_reset",      "hf_describe", "hf_answer"};
+                                             "hf_update", "hf_reset",      "hf_describe", "hf_list",
+                                             "hf_count",  "hf_namespace_", "hf_search_",  "hf_answer"};
     for (size_t i = 0; i < sizeof OF_SERVICE / sizeof *OF_SERVICE; i++) {
         if (starts_with(v->name, OF_SERVICE[i])) {
             return A_SERVICE;

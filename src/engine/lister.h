@@ -1,0 +1,91 @@
+/* Lists and counts of runs (docs/adr/0023). A lister is one call that is under way: it goes over runs in memory, then over rows, in steps.
+ *
+ *     1. runs in memory with changes that are in no row, HF_LIST_RUNS_MAX in a step; their numbers are remembered
+ *     2. rows of all runs, newest first, HF_LIST_ROWS_MAX or HF_LIST_LEN_MAX in a step; those of 1 are left out
+ *
+ * The core's thread copies what a step needs of memory and asks the store for rows. The filter is evaluated on the store's thread, between
+ * two commits (lister_look.c). While a step is out, `work` belongs to that thread.
+ *
+ * engine-S1  A list sees everything that was decided before it was asked: a change that is in no row is in a run in memory, and rows are read
+ *     by requests that come after the commits of all others. Its answer waits for the open batch, like every other.
+ * engine-S2  A step takes at most HF_LIST_RUNS_MAX runs and HF_LIST_ROWS_MAX rows, and ends with the row with which HF_LIST_LEN_MAX bytes
+ *     are reached.
+ * engine-S3  A page token is sealed, and valid only for the namespace, the method and the query that it was given for. */
+#ifndef HF_ENGINE_LISTER_H
+#define HF_ENGINE_LISTER_H
+
+#include "engine/core_private.h"
+#include "engine/load.h"
+#include "run/visible.h"
+
+/* Planned for at most a millisecond of the store's thread: some hundred rows are decoded in half of that. */
+enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 256 };
+#define HF_LIST_LEN_MAX ((size_t)128 << 10)
+#define HF_LIST_PAGE_MAX 1000 /* runs on a page, and what a caller gets that does not say */
+#define HF_LISTERS_MAX 64     /* lists and counts at a time; further ones are refused */
+#define HF_LIST_STATUS_COUNT 9
+
+/* A run on the page that is made. */
+typedef struct hf_list_found {
+    hf_visible run;
+    hf_str key; /* where-F3; empty without ORDER BY */
+} hf_list_found;
+
+/* What the steps work with. */
+typedef struct hf_list_work {
+    hf_where where;
+    hf_str namespace_;
+    bool is_count;
+    hf_allocator memory;
+    hf_arena arena;   /* filter, namespace, place of the page */
+    hf_arena scratch; /* of one run */
+    hf_arena room[2]; /* texts of the runs that were found ... */
+    int room_idx;     /* ... and which of the two has them */
+    size_t thrown;    /* texts in there of runs that had to make room for others */
+    hf_buf key;       /* sort key of the run that is looked at */
+    bool has_after;   /* the page begins behind this run: */
+    hf_str after_key;
+    int64_t after_number;
+    int64_t *numbers; /* of runs that were looked at in memory */
+    size_t number_count, number_room;
+    bool is_sorted;       /* they are */
+    hf_list_found *found; /* in order, HF_LIST_PAGE_MAX at most */
+    size_t found_count, found_max;
+    bool is_cut; /* a run fits, and there is no room for it on this page */
+    int64_t counts[HF_LIST_STATUS_COUNT];
+    uint64_t damaged; /* rows that cannot be read */
+    hf_status status; /* HF_ERR_NOMEM */
+
+    /* Of this step: runs in memory, which lie in the arena of its request. */
+    const hf_visible *runs;
+    size_t run_count;
+} hf_list_work;
+
+struct hf_lister {
+    hf_node link;  /* of core->listers */
+    hf_call *call; /* NULL = its caller has gone */
+    hf_node *next; /* of core->dirty: the run in memory that is looked at next; the list's head = all were */
+    bool has_memory_done;
+    int64_t from, below; /* rows to read: from <= number < below */
+    uint64_t bound;      /* what its page tokens are bound to: engine-S3 */
+    hf_list_work work;
+};
+
+/* List, Scan, ListOpen, ListClosed and Count. */
+void hf_list_call(hf_core *core, hf_call *call);
+/* A step is done. */
+void hf_list_rows_read(hf_core *core, hf_lister *lister, const hf_read *read);
+/* The store cannot read its own pages: only the list fails. */
+void hf_list_failed(hf_core *core, hf_lister *lister, const char *why);
+/* The caller does not want its list any more. */
+void hf_list_drop(hf_core *core, hf_call *call);
+/* A run leaves core->dirty. */
+void hf_lists_pass(hf_core *core, hf_node *dirty_link);
+void hf_lists_deinit(hf_core *core);
+
+/* lister_look.c: on the store's thread, with the rows of a step. */
+void hf_list_look(hf_store *store, hf_store_request *request);
+/* The order of two runs on a page: below 0 = the first one comes before the other. */
+int hf_list_order(hf_str a_key, int64_t a_number, hf_str b_key, int64_t b_number);
+
+#endif

@@ -1,0 +1,159 @@
+/* A step of a list, on the store's thread: runs and rows are decoded, filtered, and counted or put on the page. Nothing of the core is
+ * touched here but the hf_list_work of this list. */
+#include "engine/lister.h"
+
+#include "ledger/rows.h"
+
+#include <stdlib.h>
+
+int hf_list_order(hf_str a_key, int64_t a_number, hf_str b_key, int64_t b_number)
+{
+    int order = hf_str_compare(a_key, b_key);
+    return order != 0 ? order : (a_number < b_number) - (a_number > b_number); /* newest first */
+}
+
+/* ---- The page ------------------------------------------------------------------------------------------------------------ */
+
+/* The texts of the page in the other room: what had to make room for others is freed. */
+static void tidy(hf_list_work *work)
+{
+    hf_arena *old = &work->room[work->room_idx];
+    work->room_idx = 1 - work->room_idx;
+    hf_arena *room = &work->room[work->room_idx];
+    for (size_t i = 0; i < work->found_count; i++) {
+        work->found[i].run = hf_visible_copy(room, &work->found[i].run);
+        work->found[i].key = hf_arena_copy(room, work->found[i].key);
+    }
+    hf_arena_deinit(old);
+    work->thrown = 0;
+}
+
+static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key)
+{
+    if (work->has_after && hf_list_order(key, run->number, work->after_key, work->after_number) <= 0) {
+        return; /* on an earlier page */
+    }
+    size_t at = work->found_count;
+    while (at > 0 && hf_list_order(key, run->number, work->found[at - 1].key, work->found[at - 1].run.number) < 0) {
+        at--;
+    }
+    if (at == work->found_max) {
+        work->is_cut = true;
+        return;
+    }
+    if (work->found_count == work->found_max) {
+        work->is_cut = true;
+        work->found_count--;
+        work->thrown++;
+    }
+    hf_assert(work->found_count < work->found_max && at <= work->found_count);
+    memmove(work->found + at + 1, work->found + at, (work->found_count - at) * sizeof *work->found);
+    hf_arena *room = &work->room[work->room_idx];
+    work->found[at] = (hf_list_found){hf_visible_copy(room, run), hf_arena_copy(room, key)};
+    work->found_count++;
+    if (work->thrown > 4 * work->found_max) {
+        tidy(work);
+    }
+}
+
+/* ---- One run ------------------------------------------------------------------------------------------------------------- */
+
+static void take(hf_list_work *work, const hf_visible *run)
+{
+    hf_visible_row row = {.run = run, .arena = &work->scratch};
+    if (run->is_hidden || !hf_str_equal(run->namespace_, work->namespace_) ||
+        !hf_where_fits(&work->where, hf_visible_get, &row)) {
+        return;
+    }
+    if (work->is_count) {
+        hf_assert(run->status >= 0);
+        work->counts[run->status < HF_LIST_STATUS_COUNT ? run->status : 0]++;
+        return;
+    }
+    work->key.len = 0;
+    hf_where_sort_key(&work->where, hf_visible_get, &row, &work->key);
+    put_on_page(work, run, hf_str_of_len(work->key.data, work->key.len));
+}
+
+/* A row of an earlier version, or one whose memo or attributes have rows of their own: the whole run is made of them. */
+static void take_whole(hf_list_work *work, hf_store *store, const hf_row *row)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena scratch;
+    hf_arena_init(&scratch, work->memory);
+    hf_run_memory memory = {.heap = work->memory, .scratch = &scratch};
+    hf_run *run = hf_run_new(&memory, row->key.a);
+    hf_status status = run != NULL ? hf_run_row_load(&op, store, &memory, run, row->value) : HF_ERR_NOMEM;
+    if (status == HF_OK) {
+        hf_visible visible = hf_visible_of_run(run);
+        take(work, &visible);
+    } else if (status == HF_ERR_NOMEM) {
+        work->status = status;
+    } else {
+        work->damaged++;
+    }
+    if (run != NULL) {
+        hf_run_free(&memory, run);
+    }
+    hf_arena_deinit(&scratch);
+}
+
+static void take_row(hf_list_work *work, hf_store *store, const hf_row *row)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_pb_run_state state;
+    hf_visible visible;
+    bool is_good = false;
+    hf_status status = hf_run_row_open(&op, row, &work->scratch, &state, &is_good);
+    if (status != HF_OK) {
+        work->status = status;
+    } else if (!is_good) {
+        work->damaged++;
+    } else if (hf_visible_of_state(&state, &visible)) {
+        take(work, &visible);
+    } else {
+        take_whole(work, store, row);
+    }
+}
+
+/* ---- The step ------------------------------------------------------------------------------------------------------------ */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* engine-S1: its row is older than what was seen in memory. */
+static bool was_in_memory(const hf_list_work *work, int64_t number)
+{
+    return work->number_count > 0 &&
+           bsearch(&number, work->numbers, work->number_count, sizeof number, compare_numbers) != NULL;
+}
+
+void hf_list_look(hf_store *store, hf_store_request *request)
+{
+    hf_list_work *work = &((hf_read *)request->state)->lister->work;
+    hf_assert(work->run_count <= HF_LIST_RUNS_MAX && request->row_count <= HF_LIST_ROWS_MAX); /* engine-S2 */
+    for (size_t i = 0; i < work->run_count; i++) {
+        take(work, &work->runs[i]);
+        hf_arena_reset(&work->scratch);
+    }
+    work->run_count = 0;
+    if (request->row_count > 0 && !work->is_sorted && work->number_count > 0) {
+        qsort(work->numbers, work->number_count, sizeof *work->numbers, compare_numbers);
+        work->is_sorted = true;
+    }
+    for (size_t i = 0; i < request->row_count && work->status == HF_OK; i++) {
+        if (!was_in_memory(work, request->rows[i].key.a)) {
+            take_row(work, store, &request->rows[i]);
+            hf_arena_reset(&work->scratch);
+        }
+    }
+    if (work->room[0].status != HF_OK || work->room[1].status != HF_OK || work->key.status != HF_OK) {
+        work->status = HF_ERR_NOMEM;
+    }
+}

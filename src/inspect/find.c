@@ -1,0 +1,223 @@
+#include "inspect/find.h"
+
+#include "ledger/namespaces.h"
+#include "run/visible.h"
+
+#include <stdlib.h>
+
+/* ---- Namespaces ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct naming {
+    hf_find_namespace *visit;
+    void *arg;
+    bool has_default;
+} naming;
+
+static hf_status name_one(hf_op *op, void *arg, const hf_pb_namespace_record *record)
+{
+    const naming *self = arg;
+    (void)op;
+    if (!hf_str_equal(record->name, HF_STR("default"))) {
+        self->visit(self->arg, record);
+    }
+    return HF_OK;
+}
+
+static hf_status name_default(hf_op *op, void *arg, const hf_pb_namespace_record *record)
+{
+    naming *self = arg;
+    (void)op;
+    if (hf_str_equal(record->name, HF_STR("default"))) {
+        self->has_default = true;
+        self->visit(self->arg, record);
+    }
+    return HF_OK;
+}
+
+hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
+{
+    static const hf_pb_namespace_record DEFAULT = {.name = HF_STR_INIT("default"),
+                                                   .state = HF_NAMESPACE_STATE_REGISTERED};
+    naming self = {visit, arg, false};
+    HF_TRY(hf_namespace_rows_read(op, store, memory, name_default, &self));
+    if (!self.has_default) {
+        visit(arg, &DEFAULT);
+    }
+    return hf_namespace_rows_read(op, store, memory, name_one, &self);
+}
+
+/* ---- What is looked for -------------------------------------------------------------------------------------------------- */
+
+/* A run that waits for its place in the order. */
+typedef struct kept {
+    hf_str key;
+    hf_visible run;
+} kept;
+
+typedef struct finding {
+    hf_find *find;
+    hf_where where;
+    hf_arena arena;   /* filter, attributes, kept runs */
+    hf_arena scratch; /* of one run */
+    hf_buf key;
+    hf_pb_search_attribute_record *attributes;
+    size_t attribute_count;
+    bool is_known; /* the namespace has a row, or runs */
+    kept *runs;
+    size_t count, room;
+    uint64_t visited;
+    bool is_over;
+} finding;
+
+static void take_namespace(void *arg, const hf_pb_namespace_record *record)
+{
+    finding *self = arg;
+    if (!hf_str_equal(record->name, self->find->namespace_)) {
+        return;
+    }
+    self->is_known = true;
+    self->attributes = HF_ARENA_ARRAY(&self->arena, hf_pb_search_attribute_record, record->attributes.count);
+    for (size_t i = 0; self->attributes != NULL && i < record->attributes.count; i++) {
+        self->attributes[self->attribute_count++] =
+            (hf_pb_search_attribute_record){.name = hf_arena_copy(&self->arena, record->attributes.items[i].name),
+                                            .type = record->attributes.items[i].type};
+    }
+}
+
+static bool find_attribute(const void *state, hf_str name, hf_attr_type *ret_type)
+{
+    const finding *self = state;
+    for (size_t i = 0; i < self->attribute_count; i++) {
+        int32_t type = self->attributes[i].type;
+        if (hf_str_equal(self->attributes[i].name, name) && type >= HF_ATTR_TEXT && type <= HF_ATTR_TYPE_LAST) {
+            *ret_type = (hf_attr_type)type;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Runs ---------------------------------------------------------------------------------------------------------------- */
+
+static void show(finding *self, const hf_visible *run)
+{
+    hf_pb_workflow_execution_info info;
+    hf_visible_show(run, &self->scratch, &info);
+    if (self->scratch.status == HF_OK) {
+        self->visited++;
+        self->is_over =
+            !self->find->visit(self->find->arg, &info) || (self->find->limit > 0 && self->visited == self->find->limit);
+    }
+}
+
+static void keep(finding *self, const hf_visible *run)
+{
+    if (self->count == self->room) {
+        size_t room = self->room > 0 ? 2 * self->room : 64;
+        kept *runs = HF_ARENA_ARRAY(&self->arena, kept, room);
+        if (runs == NULL) {
+            return;
+        }
+        if (self->count > 0) {
+            memcpy(runs, self->runs, self->count * sizeof *runs);
+        }
+        self->runs = runs;
+        self->room = room;
+    }
+    hf_assert(self->count < self->room);
+    self->runs[self->count++] = (kept){hf_arena_copy(&self->arena, hf_str_of_len(self->key.data, self->key.len)),
+                                       hf_visible_copy(&self->arena, run)};
+}
+
+static void take(finding *self, const hf_visible *run)
+{
+    hf_visible_row row = {.run = run, .arena = &self->scratch};
+    if (!hf_str_equal(run->namespace_, self->find->namespace_) || run->is_hidden) {
+        return;
+    }
+    self->is_known = true;
+    if (!hf_where_fits(&self->where, hf_visible_get, &row)) {
+        return;
+    }
+    hf_assert(run->status >= 0);
+    self->find->counts[run->status < HF_FIND_STATUS_COUNT ? run->status : 0]++;
+    if (self->find->visit != NULL && self->where.order_count == 0) {
+        show(self, run);
+    } else if (self->find->visit != NULL) {
+        self->key.len = 0;
+        hf_where_sort_key(&self->where, hf_visible_get, &row, &self->key);
+        keep(self, run);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const kept *x = a;
+    const kept *y = b;
+    int order = hf_str_compare(x->key, y->key);
+    return order != 0 ? order : (x->run.number < y->run.number) - (x->run.number > y->run.number);
+}
+
+/* Newest first. */
+static hf_status walk(hf_op *op, finding *self, hf_look *look)
+{
+    int64_t number = INT64_MAX;
+    for (;;) {
+        HF_TRY(hf_look_before(op, look, number, &number));
+        if (number == 0 || self->is_over) {
+            return HF_OK;
+        }
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_run *run = NULL;
+        hf_status status = hf_look_run(&bad, look, number, &run);
+        if (status == HF_OK) {
+            hf_visible visible = hf_visible_of_run(run);
+            take(self, &visible);
+            hf_look_run_free(look, run);
+        } else if (status == HF_ERR_INVALID) {
+            self->find->damaged++;
+        } else if (status != HF_ERR_NOT_FOUND) {
+            return hf_fail(op, status, "%s", bad.message);
+        }
+        hf_arena_reset(&self->scratch);
+        if (self->arena.status != HF_OK || self->key.status != HF_OK) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for a list of runs");
+        }
+    }
+}
+
+static hf_status search(hf_op *op, finding *self, hf_look *look, hf_store *store, hf_allocator memory)
+{
+    const hf_find *find = self->find;
+    HF_TRY(hf_find_namespaces(op, store, memory, take_namespace, self));
+    HF_TRY(hf_where_parse(op, find->query, find->visit != NULL ? HF_WHERE_MAY_ORDER : HF_WHERE_MAY_GROUP,
+                          find_attribute, self, &self->arena, &self->where, NULL));
+    HF_TRY(walk(op, self, look));
+    if (!self->is_known) {
+        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s'", HF_STR_ARGS(find->namespace_));
+    }
+    if (self->count > 0) {
+        qsort(self->runs, self->count, sizeof *self->runs, compare);
+    }
+    for (size_t i = 0; i < self->count && !self->is_over; i++) {
+        show(self, &self->runs[i].run);
+        hf_arena_reset(&self->scratch);
+    }
+    return HF_OK;
+}
+
+hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_find *find)
+{
+    finding self = {.find = find};
+    hf_arena_init(&self.arena, memory);
+    hf_arena_init(&self.scratch, memory);
+    hf_buf_init(&self.key, memory, HF_WHERE_LEN_MAX);
+    memset(find->counts, 0, sizeof find->counts);
+    find->damaged = 0;
+    hf_status status = search(op, &self, look, store, memory);
+    hf_arena_deinit(&self.arena);
+    hf_arena_deinit(&self.scratch);
+    hf_buf_deinit(&self.key);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Lists and counts of a store at rest, by a filter of src/where: what the service would say, without an engine. */
+#ifndef HF_INSPECT_FIND_H
+#define HF_INSPECT_FIND_H
+
+#include "inspect/look.h"
+
+#define HF_FIND_STATUS_COUNT 9
+
+typedef struct hf_find {
+    hf_str namespace_;
+    hf_str query;
+    uint64_t limit; /* runs at most; 0 = no limit */
+    /* Called for each run that fits, in order; NULL = they are only counted. What it gets is valid until it returns. False: it wants no more. */
+    bool (*visit)(void *arg, const hf_pb_workflow_execution_info *run);
+    void *arg;
+
+    /* Results. */
+    uint64_t counts[HF_FIND_STATUS_COUNT]; /* runs that fit, by status; without `visit` all of them */
+    uint64_t damaged;                      /* runs that cannot be read, and may fit */
+} hf_find;
+
+/* Fails: HF_ERR_INVALID: the query is wrong (the sentence names the column); HF_ERR_NOT_FOUND: there is no such namespace; HF_ERR_NOMEM, as the
+ * store does. */
+hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_find *find);
+
+/* The namespaces of a store at rest, "default" first; one that has no row only if runs of it are looked for by hf_find_runs. Fails: as the store. */
+typedef void hf_find_namespace(void *arg, const hf_pb_namespace_record *record);
+hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg);
+
+#endif

@@ -1,0 +1,179 @@
+/* hf_list, hf_count, namespaces and search attributes, through a service. */
+#include "unit/client/scene.h"
+
+#include <holdfast/list.h>
+
+typedef struct seen {
+    char ids[400]; /* joined by spaces */
+    int count;
+    int stop_after; /* 0 = never */
+} seen;
+
+static bool see(void *arg, const hf_description *run)
+{
+    seen *it = arg;
+    size_t len = strlen(it->ids);
+    if (len + strlen(run->id) + 2 < sizeof it->ids) {
+        (void)snprintf(it->ids + len, sizeof it->ids - len, "%s%s", len > 0 ? " " : "", run->id);
+    }
+    it->count++;
+    HF_CHECK(strlen(run->run_id) == 36 && run->started.ns > 0 && strcmp(run->type, "order") == 0);
+    HF_CHECK((run->closed.ns > 0) == (run->status != HF_WORKFLOW_RUNNING));
+    return it->stop_after == 0 || it->count < it->stop_after;
+}
+
+static hf_status start(scene *s, const char *id, const hf_entry *attributes)
+{
+    HF_AUTO(hf_execution_free) hf_execution *w = NULL;
+    return hf_start(s->service, "order", hf_payload_none(), &w, .id = id, .search_attributes = attributes);
+}
+
+static hf_status end(scene *s, const char *id)
+{
+    HF_AUTO(hf_execution_free) hf_execution *w = NULL;
+    HF_TRY(hf_execution_new(s->service, id, &w));
+    return hf_terminate(w, .reason = "enough");
+}
+
+static hf_status lists(scene *s)
+{
+    seen all = {0};
+    seen some = {0};
+    seen few = {0};
+    hf_counts counts;
+    HF_TRY(hf_search_attribute_add(s->service, "Amount", HF_SEARCH_INT));
+    HF_TRY(start(s, "a", NULL));
+    HF_TRY(start(s, "b", (hf_entry[]){{"Amount", hf_payload_of_json("7")}, {NULL, hf_payload_none()}}));
+    HF_TRY(start(s, "c", NULL));
+    HF_TRY(end(s, "a"));
+    HF_TRY(hf_list(s->service, see, &all));
+    HF_CHECK(strcmp(all.ids, "c b a") == 0);
+    HF_TRY(
+        hf_list(s->service, see, &some, .query = "Amount > 5 OR ExecutionStatus = 'Terminated' ORDER BY WorkflowId"));
+    HF_CHECK(strcmp(some.ids, "a b") == 0);
+    HF_TRY(hf_list(s->service, see, &few, .limit = 2));
+    few.stop_after = 3;
+    HF_TRY(hf_list(s->service, see, &few));
+    HF_CHECK(strcmp(few.ids, "c b c") == 0);
+    HF_TRY(hf_count(s->service, &counts));
+    HF_CHECK(counts.total == 3 && counts.by_status[HF_WORKFLOW_RUNNING] == 2 &&
+             counts.by_status[HF_WORKFLOW_TERMINATED] == 1);
+    HF_TRY(hf_count(s->service, &counts, .query = "WorkflowId = 'a'"));
+    HF_CHECK(counts.total == 1 && counts.by_status[HF_WORKFLOW_RUNNING] == 0);
+    return HF_OK;
+}
+
+static void lists_and_counts(void **state)
+{
+    (void)state;
+    scene_run(lists);
+}
+
+/* More runs than one request gets. */
+static hf_status many(scene *s)
+{
+    seen it = {0};
+    for (int i = 0; i < 450; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "w%03d", i);
+        HF_TRY(start(s, id, NULL));
+    }
+    HF_TRY(hf_list(s->service, see, &it));
+    HF_CHECK(it.count == 450 && strncmp(it.ids, "w449 w448 ", 10) == 0);
+    it = (seen){0};
+    HF_TRY(hf_list(s->service, see, &it, .limit = 201, .query = "ORDER BY WorkflowId"));
+    HF_CHECK(it.count == 201 && strncmp(it.ids, "w000 w001 ", 10) == 0);
+    return HF_OK;
+}
+
+static void a_long_list_comes_in_pages(void **state)
+{
+    (void)state;
+    scene_run(many);
+}
+
+static hf_status refusals(scene *s)
+{
+    hf_counts counts;
+    seen it = {0};
+    HF_CHECK(hf_list(s->service, see, &it, .query = "WorkflowId = 5") == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "at column 14: WorkflowId is a Keyword") != NULL);
+    HF_CHECK(hf_count(s->service, &counts, .query = "Amount = 5") == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "at column 1: Amount is not a search attribute") != NULL);
+    HF_CHECK(hf_list(s->service, see, &it, .namespace_ = "nowhere") == HF_ERR_NOT_FOUND);
+    HF_CHECK(strstr(hf_error_text(), "there is no namespace 'nowhere'") != NULL);
+    HF_CHECK(hf_list(s->service, see, &it, .limit = -1) == HF_ERR_INVALID);
+    HF_CHECK(hf_list(s->service, NULL, NULL) == HF_ERR_MISUSE && hf_count(NULL, &counts) == HF_ERR_MISUSE);
+    hf_entry amount[] = {{"Amount", hf_payload_of_json("\"x\"")}, {NULL, hf_payload_none()}};
+    HF_CHECK(start(s, "a", amount) == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "the search attribute 'Amount' is not one of the namespace's") != NULL);
+    HF_TRY(hf_search_attribute_add(s->service, "Amount", HF_SEARCH_INT));
+    HF_CHECK(start(s, "a", amount) == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "'Amount' is a Int, and its value is not") != NULL);
+    HF_CHECK(it.count == 0);
+    return HF_OK;
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+    (void)state;
+    scene_run(refusals);
+}
+
+static bool see_namespace(void *arg, const hf_namespace_info *info)
+{
+    seen *it = arg;
+    size_t len = strlen(it->ids);
+    (void)snprintf(it->ids + len, sizeof it->ids - len, "%s:%s:%d:%d ", info->name, info->description,
+                   (int)(info->retention.ns / 1000000000), info->is_deprecated);
+    return ++it->count != it->stop_after;
+}
+
+static bool see_attribute(void *arg, const char *name, hf_search_attribute_type type, bool is_custom)
+{
+    seen *it = arg;
+    size_t len = strlen(it->ids);
+    if (is_custom) {
+        (void)snprintf(it->ids + len, sizeof it->ids - len, "%s:%s ", name, hf_search_attribute_type_name(type));
+    }
+    it->count++;
+    return true;
+}
+
+static hf_status registry(scene *s)
+{
+    seen spaces = {0};
+    seen attributes = {0};
+    HF_TRY(hf_namespace_register(s->service, "shop", .description = "orders", .retention = hf_hours(24)));
+    HF_CHECK(hf_namespace_register(s->service, "shop") == HF_ERR_EXISTS);
+    HF_TRY(hf_namespace_deprecate(s->service, "shop"));
+    HF_CHECK(hf_namespace_deprecate(s->service, "none") == HF_ERR_NOT_FOUND);
+    HF_TRY(hf_namespace_list(s->service, see_namespace, &spaces));
+    HF_CHECK(strcmp(spaces.ids, "default::0:0 shop:orders:86400:1 ") == 0);
+    HF_TRY(hf_search_attribute_add(s->service, "Tags", HF_SEARCH_KEYWORD_LIST, .namespace_ = "shop"));
+    HF_TRY(hf_search_attribute_add(s->service, "At", HF_SEARCH_DATETIME, .namespace_ = "shop"));
+    HF_CHECK(hf_search_attribute_add(s->service, "At", HF_SEARCH_INT, .namespace_ = "shop") == HF_ERR_EXISTS);
+    HF_TRY(hf_search_attribute_list(s->service, see_attribute, &attributes, .namespace_ = "shop"));
+    HF_CHECK(strcmp(attributes.ids, "At:Datetime Tags:KeywordList ") == 0 && attributes.count > 16);
+    HF_TRY(hf_search_attribute_remove(s->service, "At", .namespace_ = "shop"));
+    HF_CHECK(hf_search_attribute_remove(s->service, "At", .namespace_ = "shop") == HF_ERR_NOT_FOUND);
+    HF_CHECK(strcmp(hf_search_attribute_type_name((hf_search_attribute_type)99), "Unknown") == 0);
+    return HF_OK;
+}
+
+static void namespaces_and_attributes(void **state)
+{
+    (void)state;
+    scene_run(registry);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(lists_and_counts),
+        cmocka_unit_test(a_long_list_comes_in_pages),
+        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(namespaces_and_attributes),
+    };
+    return hf_test_main("list", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
