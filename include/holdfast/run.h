@@ -63,7 +63,8 @@ HF_API HF_MUST_USE hf_status hf_patch_deprecate(const char *id);
 /* Sets keys of the memo, which hf_describe shows, or of the search attributes, by which runs are found; keys that are not
  * named keep their value, and hf_field_null("key") removes one. Returns at once: what others see changes when the step ends. A
  * search attribute has the type of its field: text is Keyword, int is Int, real is Double, bool is Bool, time is Datetime, and
- * a JSON array of texts is KeywordList. `fields` ends with hf_field_end(); hf_memo_set and hf_search_set below make the list.
+ * a JSON array of texts is KeywordList; one that the namespace does not know (hf_search_attribute_add, list.h), or knows as
+ * another type, fails the workflow task until it does. `fields` ends with hf_field_end(); hf_memo_set and hf_search_set below make the list.
  * Fails: HF_ERR_INVALID: no field, more than 100, a key that is empty, too long or there twice, or a value as in
  * hf_payload_object (json.h); HF_ERR_TOO_BIG: more than 2 MiB; HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM,
  * HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */

@@ -17,10 +17,11 @@ typedef struct scene {
     hf_function workflow;
     hf_status (*client)(hf_service *service, hf_execution *execution); /* after the start; NULL = nothing */
     hf_status expected;
-    const char *result;                  /* its result, or the sentence of its failure, or a part */
-    hf_status (*add)(hf_worker *worker); /* further workflows and activities; NULL = none */
-    void (*look)(hf_service *service);   /* at the end, while the worker still runs; NULL = nothing */
-    const hf_worker_options *options;    /* of the worker; NULL = the defaults */
+    const char *result;                       /* its result, or the sentence of its failure, or a part */
+    hf_status (*before)(hf_service *service); /* before the start; NULL = nothing */
+    hf_status (*add)(hf_worker *worker);      /* further workflows and activities; NULL = none */
+    void (*look)(hf_service *service);        /* at the end, while the worker still runs; NULL = nothing */
+    const hf_worker_options *options;         /* of the worker; NULL = the defaults */
 } scene;
 
 static char scene_lines[65536]; /* of the log of the play at hand */
@@ -70,6 +71,9 @@ static hf_status scene_play(void *arg)
     HF_TRY(hf_worker_add_workflow(worker, "workflow", s->workflow));
     if (s->add != NULL) {
         HF_TRY(s->add(worker));
+    }
+    if (s->before != NULL) {
+        HF_TRY(s->before(service));
     }
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     HF_TRY(hf_fork(scope, scene_worker, worker));

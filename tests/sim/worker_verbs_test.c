@@ -130,6 +130,15 @@ static hf_status describes_itself(hf_payload in, hf_payload *ret_out)
     return hf_payload_printf(ret_out, "\"%s %s %s\"", hf_status_name(none), hf_status_name(twice), hf_status_name(bad));
 }
 
+static hf_status add_attributes(hf_service *service)
+{
+    HF_TRY(hf_search_attribute_add(service, "City", HF_SEARCH_KEYWORD));
+    HF_TRY(hf_search_attribute_add(service, "Cents", HF_SEARCH_INT));
+    HF_TRY(hf_search_attribute_add(service, "Share", HF_SEARCH_DOUBLE));
+    HF_TRY(hf_search_attribute_add(service, "Due", HF_SEARCH_DATETIME));
+    return hf_search_attribute_add(service, "Tags", HF_SEARCH_KEYWORD_LIST);
+}
+
 static const char *value_of(const hf_entry *entries, const char *key)
 {
     for (size_t i = 0; entries[i].key != NULL; i++) {
@@ -168,7 +177,8 @@ static void look_at_types(hf_service *service)
 static void a_workflow_sets_its_memo_and_search_attributes(void **state)
 {
     (void)state;
-    play_scene((scene){.workflow = describes_itself,
+    play_scene((scene){.before = add_attributes,
+                       .workflow = describes_itself,
                        .client = describe_it,
                        .expected = HF_OK,
                        .result = "\"HF_ERR_INVALID HF_ERR_INVALID HF_ERR_INVALID\"",
