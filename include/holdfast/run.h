@@ -52,7 +52,7 @@ HF_API hf_scope *hf_workflow_scope(void);
  *
  * True in runs that come here for the first time, and a marker in the history remembers it. False in a replay of a
  * history that was made without the call. The first call with an id decides for the rest of the run, and the whole history is
- * looked through: the call may be moved to another place of the code. `id` is copied and has 1 to 1,000 bytes. False outside a
+ * looked through: the call may be moved to where another step runs; within a step its place among the commands counts. `id` is copied and has 1 to 1,000 bytes. False outside a
  * workflow, too. */
 HF_API bool hf_patched(const char *id);
 /* When no run takes the old branch any more, replaces hf_patched: from now on the marker may be missing in code and

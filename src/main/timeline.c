@@ -269,19 +269,6 @@ static void note_task(hf_timeline *w, const hf_pb_history_event *event)
     }
 }
 
-/* What the run left behind when it ended, as its worker says: signals that nobody took, handlers under way. */
-static void put_left(hf_timeline *w, const hf_pb_history_event *event)
-{
-    bool is_close = event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED ||
-                    event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED ||
-                    event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED;
-    const hf_pb_payload *details = event->user_metadata != NULL ? event->user_metadata->details : NULL;
-    if (is_close && details != NULL) {
-        hf_buf_puts(w->out, "  over ");
-        put_payload(w, details);
-    }
-}
-
 static void put_event(hf_timeline *w, const hf_pb_history_event *event)
 {
     note_task(w, event);
@@ -294,7 +281,11 @@ static void put_event(hf_timeline *w, const hf_pb_history_event *event)
     if (event->attributes_case != 0) {
         put_execution_event(w, event);
     }
-    put_left(w, event);
+    if (event->user_metadata != NULL && event->user_metadata->summary != NULL) {
+        hf_buf_puts(w->out, "  (");
+        put_payload(w, event->user_metadata->summary);
+        hf_buf_putc(w->out, ')');
+    }
     while (w->out->len > 0 && w->out->data[w->out->len - 1] == ' ') {
         w->out->len--;
     }

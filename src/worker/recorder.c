@@ -8,6 +8,7 @@
  * cancelation is sent. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "fiber/crew/crew_private.h"
 
 #include <inttypes.h>
@@ -61,18 +62,23 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
     return record;
 }
 
+static bool is_to_go(const hf_command_record *record)
+{
+    return !record->is_withdrawn || (HF_CANARY(HF_BUG_WITHDRAWN_SENT) && record->pb != NULL);
+}
+
 hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena)
 {
     size_t count = 0;
     HF_LIST_EACH(node, &recorder->records)
     {
-        count += !HF_CONTAINER(node, hf_command_record, node)->is_withdrawn;
+        count += is_to_go(HF_CONTAINER(node, hf_command_record, node));
     }
     hf_pb_command_list list = {HF_ARENA_ARRAY(arena, hf_pb_command, count), 0};
     HF_LIST_EACH(node, &recorder->records)
     {
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
-        if (list.items != NULL && !record->is_withdrawn) {
+        if (list.items != NULL && is_to_go(record)) {
             hf_assert(record->pb != NULL); /* it goes with hf_recorder_compact, after the answer */
             list.items[list.count++] = *record->pb;
         }
@@ -311,15 +317,17 @@ static bool is_free_patch(const hf_recorder *recorder, const hf_pb_history_event
            hf_wf_patch_key(event->marker_recorded_event_attributes).len > 0;
 }
 
-static hf_command_record *take_free(hf_recorder *recorder, hf_str key)
+/* The record of this patch, if the step has one. `*ret_first`: no other record is before it. */
+static hf_command_record *find_free(const hf_recorder *recorder, hf_str key, bool *ret_first)
 {
+    *ret_first = true;
     HF_LIST_EACH(node, &recorder->records)
     {
         hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (record->is_free && hf_str_equal(record->id, key)) {
-            hf_list_remove(node);
             return record;
         }
+        *ret_first &= record->is_withdrawn || record->is_free;
     }
     return NULL;
 }
@@ -343,8 +351,16 @@ hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_histor
                             hf_command_record **ret_record)
 {
     if (is_free_patch(recorder, event)) {
-        *ret_record = take_free(recorder, hf_wf_patch_key(event->marker_recorded_event_attributes));
-        return HF_OK;
+        bool is_first = false;
+        hf_command_record *patch =
+            find_free(recorder, hf_wf_patch_key(event->marker_recorded_event_attributes), &is_first);
+        if (patch == NULL || is_first) { /* else its place among the commands of this step differs */
+            if (patch != NULL) {
+                hf_list_remove(&patch->node);
+            }
+            *ret_record = patch;
+            return HF_OK;
+        }
     }
     hf_node *node = next_bound(recorder);
     hf_command_record *record = node != NULL ? HF_CONTAINER(node, hf_command_record, node) : NULL;

@@ -330,6 +330,11 @@ hf_status hf_wf_main(void *arg)
         is_recorded = record_cancel(wf, out);
     } else if (status == HF_ERR_CONTINUED && wf->next != NULL) {
         is_recorded = record_continue(wf);
+    } else if (status == HF_PENDING) {
+        (void)hf_fail(
+            &op, HF_ERR_MISUSE,
+            "the workflow returned HF_PENDING, which is for activities: a workflow waits for a signal or an update");
+        is_recorded = record_refused(wf, &op);
     } else {
         is_recorded = record_fail(wf, status);
     }

@@ -535,9 +535,6 @@ hf_status hf_wf_handle(hf_op *op, hf_wf *wf, hf_wf_handler_kind kind, const hf_w
 bool hf_wf_is_on_stack(const void *address);
 /* The run ends: handlers that have not ended are named in the log and canceled. Their fibers get a turn after this. */
 void hf_wf_cancel_handlers(hf_wf *wf);
-/* left.c: the closing command is about to go. Signals that nobody took, and handlers under way, are named in the log, and in
- * the user metadata of the closing event. Fails: HF_ERR_NOMEM. */
-hf_status hf_wf_tell_left(hf_op *op, hf_wf *wf);
 /* Runs a query on a fiber of its own, in a turn. The answer is in the arena. Fails: HF_ERR_TIMEOUT: wf->is_lost;
  * HF_ERR_NOMEM. A query that fails is an answer, too. */
 hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *query, hf_arena *arena,
@@ -604,6 +601,11 @@ hf_str hf_wf_patch_key(const hf_pb_marker_recorded_event_attributes *marker);
 
 /* activation.c: runs the fibers. Fails: HF_ERR_TIMEOUT: the run is lost. */
 hf_status hf_wf_turn(hf_op *op, hf_wf *wf);
+/* ends.c: what is left when the main function has returned, with wf->closing not among the records yet. The first puts
+ * signals that nobody took into the command of a continue-as-new. Fails: HF_ERR_NOMEM. The second names in the log, and in
+ * the closing command, what nobody took and what has not ended. */
+hf_status hf_wf_settle_signals(hf_op *op, hf_wf *wf);
+void hf_wf_name_leftovers(hf_wf *wf);
 /* Refuses a verb that makes a command in a run whose closing command is on its way: its handlers clean up, and what they
  * ask for is dropped, with a line in the log (PROMISES T9). Fails: HF_ERR_CANCELED. */
 hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb);

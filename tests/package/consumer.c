@@ -541,6 +541,10 @@ static hf_status use_workers(void)
     EXPECT(hf_try_select(&one, 1, &idx) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(NULL, "name", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_activity(NULL, "name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(NULL, "type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_fork_child(NULL, "type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), .parent_close = HF_PARENT_CLOSE_ABANDON) == HF_ERR_MISUSE);
     EXPECT(hf_external_signal("id", "name", hf_payload_none()) == HF_ERR_MISUSE);

@@ -314,6 +314,44 @@ static void answers_that_make_no_sense_are_refused(void **state)
     play_scene(&SCENE);
 }
 
+/* ---- A workflow cannot be answered later ------------------------------------------------------------------------- */
+
+static hf_status pending_flow(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return HF_PENDING;
+}
+
+static hf_status play_pending_flow(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_worker_new(service, "q", &worker));
+    HF_TRY(hf_worker_add_workflow(worker, "flow", pending_flow));
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
+    HF_TRY(hf_fork(scope, run_worker, worker));
+    HF_TRY(hf_start(service, "flow", hf_payload_none(), &execution, .task_queue = "q"));
+    HF_CHECK(hf_result(execution, NULL) == HF_ERR_FAILED);
+    HF_CHECK_SAY(hf_error_find("HF_ERR_MISUSE") != NULL && strstr(hf_error_text(), "which is for activities") != NULL,
+                 "%s", hf_error_text());
+    HF_TRY(hf_worker_stop(worker));
+    return hf_join(scope);
+}
+
+static void a_workflow_that_returns_pending_fails_and_says_why(void **state)
+{
+    (void)state;
+    hf_env *env = hf_sim_begin(1);
+    hf_runtime_options options = hf_sim_runtime_options(env, 1);
+    HF_CHECK(hf_run_with(play_pending_flow, NULL, &options) == HF_OK);
+    hf_sim_end(env, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -322,6 +360,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(whoever_answers_hears_of_a_cancel_and_says_that_it_ended),
         cmocka_unit_test(a_pending_activity_times_out_unless_somebody_sends_heartbeats),
         cmocka_unit_test(answers_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_workflow_that_returns_pending_fails_and_says_why),
     };
     return hf_test_main("worker_pending", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }

@@ -1,5 +1,5 @@
 /* Smaller verbs of workflows on the real worker and engine, on virtual time: sleep until a time, memo and search attributes,
- * uuid, notes, sagas, patches that move, kinds of failures of children, and what a run leaves behind. */
+ * uuid, notes, sagas, patches that move, and kinds of failures of children. */
 #include "sim/worker_scene.h"
 
 /* ---- Activities ---------------------------------------------------------------------------------------------------- */
@@ -489,50 +489,6 @@ static void the_end_of_a_child_keeps_its_kind_when_it_is_passed_on(void **state)
                        .look = look_at_kinds});
 }
 
-/* ---- What a run leaves behind ----------------------------------------------------------------------------------------------- */
-
-static hf_status on_slow(void *arg, hf_payload in)
-{
-    (void)arg;
-    (void)in;
-    return hf_sleep(hf_days(1));
-}
-
-static hf_status leaves(hf_payload in, hf_payload *ret_out)
-{
-    (void)in;
-    HF_TRY(hf_on_signal("slow", on_slow));
-    HF_TRY(hf_signal_wait("end", NULL));
-    return hf_payload_printf(ret_out, "\"ended\"");
-}
-
-static hf_status send_all(hf_service *service, hf_execution *execution)
-{
-    (void)service;
-    HF_TRY(hf_sleep(hf_seconds(1)));
-    HF_TRY(hf_signal(execution, "slow", hf_payload_none()));
-    HF_TRY(hf_signal(execution, "late", hf_payload_none()));
-    HF_TRY(hf_signal(execution, "later", hf_payload_none()));
-    HF_TRY(hf_signal(execution, "late", hf_payload_none()));
-    return hf_signal(execution, "end", hf_payload_none());
-}
-
-static void look_at_left(hf_service *service)
-{
-    HF_CHECK_SAY(strstr(scene_lines, "count=3 names=\"late, later\"") != NULL, "%s", scene_lines);
-    HF_CHECK(scene_lines_with("workflow_ends_over_signals workflow=w run=") == 1);
-    HF_CHECK(scene_lines_with("workflow_ends_over_handlers workflow=w run=") == 1);
-    HF_CHECK(strstr(scene_lines, "handler=slow") != NULL);
-    HF_CHECK(scene_has_bytes(service, "3 signals that nobody took: late, later; 1 handler under way: slow"));
-}
-
-static void N12_a_run_says_by_name_what_it_leaves_behind(void **state)
-{
-    (void)state;
-    play_scene((scene){
-        .workflow = leaves, .client = send_all, .expected = HF_OK, .result = "\"ended\"", .look = look_at_left});
-}
-
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_workflow_sleeps_until_a_time),
     cmocka_unit_test(a_uuid_is_the_same_in_a_replay),
@@ -545,7 +501,6 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_saga_can_be_undone_at_once),
     cmocka_unit_test(a_call_of_patched_may_move),
     cmocka_unit_test(the_end_of_a_child_keeps_its_kind_when_it_is_passed_on),
-    cmocka_unit_test(N12_a_run_says_by_name_what_it_leaves_behind),
 };
 
 int main(int argc, char **argv)

@@ -5,6 +5,8 @@
 
 #include "base/env.h"
 
+#include <holdfast/answer.h>
+
 static uint64_t allocations; /* since the verb was called */
 static uint64_t failing;     /* the one that fails; 0 = none */
 static int64_t live;         /* allocations that are not released */
@@ -36,7 +38,8 @@ typedef struct given {
 typedef struct verb {
     const char *name;
     hf_status (*call)(scene *s, hf_execution *w, given *g);
-    uint64_t at_least; /* allocations that it makes */
+    uint64_t at_least;   /* allocations that it makes */
+    hf_status otherwise; /* status if all of them succeed */
 } verb;
 
 enum { BIG = 8000 }; /* bytes: more than an errand has on its stack */
@@ -87,7 +90,8 @@ static hf_status call_start(scene *s, hf_execution *w, given *g)
 {
     (void)w;
     return hf_start(s->service, "type", big_payload(), &g->execution, .task_queue = "elsewhere", .memo = entries,
-                    .search_attributes = words, .summary = "some order", .attempts_max = 2, .final_types = FINAL);
+                    .search_attributes = words, .summary = "some order", .attempts_max = 2, .final_types = FINAL,
+                    .header = entries);
 }
 
 static hf_status call_start_and_signal(scene *s, hf_execution *w, given *g)
@@ -116,17 +120,60 @@ static hf_status call_reset(scene *s, hf_execution *w, given *g)
     return hf_reset(w, &g->execution, .point = HF_RESET_LAST, .request_id = "r");
 }
 
+static hf_status call_signal(scene *s, hf_execution *w, given *g)
+{
+    (void)s;
+    (void)g;
+    return hf_signal(w, "go", big_payload(), .header = entries);
+}
+
+/* There is no such activity, which is seen when all memory is there. */
+static const hf_answer_target NOBODY = {.workflow_id = "w", .activity_id = "none"};
+
+static hf_status call_answer(scene *s, hf_execution *w, given *g)
+{
+    (void)w;
+    (void)g;
+    return hf_answer(s->service, NOBODY, big_payload());
+}
+
+static hf_status call_answer_failed(scene *s, hf_execution *w, given *g)
+{
+    (void)w;
+    (void)g;
+    return hf_answer_failed(s->service, NOBODY, "no", .details = big_payload());
+}
+
+static hf_status call_answer_canceled(scene *s, hf_execution *w, given *g)
+{
+    (void)w;
+    (void)g;
+    return hf_answer_canceled(s->service, NOBODY, big_payload());
+}
+
+static hf_status call_answer_heartbeat(scene *s, hf_execution *w, given *g)
+{
+    (void)w;
+    (void)g;
+    return hf_answer_heartbeat(s->service, NOBODY, big_payload(), NULL);
+}
+
 static const verb VERBS[] = {
-    {"hf_query", call_query, 2},
-    {"hf_update", call_update, 2},
-    {"hf_update_start", call_update_start, 2},
-    {"hf_update_handle_new", call_update_handle_new, 1},
-    {"hf_update_result", call_update_result, 2},
-    {"hf_start", call_start, 3},
-    {"hf_start_and_signal", call_start_and_signal, 3},
-    {"hf_start_and_update", call_start_and_update, 4},
-    {"hf_describe", call_describe, 2},
-    {"hf_reset", call_reset, 1},
+    {"hf_query", call_query, 2, HF_OK},
+    {"hf_update", call_update, 2, HF_OK},
+    {"hf_update_start", call_update_start, 2, HF_OK},
+    {"hf_update_handle_new", call_update_handle_new, 1, HF_OK},
+    {"hf_update_result", call_update_result, 2, HF_OK},
+    {"hf_start", call_start, 3, HF_OK},
+    {"hf_start_and_signal", call_start_and_signal, 3, HF_OK},
+    {"hf_start_and_update", call_start_and_update, 4, HF_OK},
+    {"hf_describe", call_describe, 2, HF_OK},
+    {"hf_reset", call_reset, 1, HF_OK},
+    {"hf_signal", call_signal, 2, HF_OK},
+    {"hf_answer", call_answer, 1, HF_ERR_NOT_FOUND},
+    {"hf_answer_failed", call_answer_failed, 1, HF_ERR_NOT_FOUND},
+    {"hf_answer_canceled", call_answer_canceled, 1, HF_ERR_NOT_FOUND},
+    {"hf_answer_heartbeat", call_answer_heartbeat, 1, HF_ERR_NOT_FOUND},
 };
 
 static void give_back(given *g)
@@ -178,7 +225,7 @@ static bool starve(scene *s, hf_execution *w, const verb *v, uint64_t nth)
     hf_status status = v->call(s, w, &g);
     failing = 0;
     bool is_met = allocations >= nth;
-    HF_CHECK_SAY(status == (is_met ? HF_ERR_NOMEM : HF_OK), "%s, allocation %llu: %s: %s", v->name,
+    HF_CHECK_SAY(status == (is_met ? HF_ERR_NOMEM : v->otherwise), "%s, allocation %llu: %s: %s", v->name,
                  (unsigned long long)nth, hf_status_name(status), hf_error_text());
     if (is_met) {
         HF_CHECK_SAY(live == before, "%s, allocation %llu: %lld were not released", v->name, (unsigned long long)nth,

@@ -34,7 +34,10 @@ static void put_history(hf_buf *history)
     put(history, &first);
     hf_pb_timer_started_event_attributes timer_started = {.timer_id = NASTY,
                                                           .start_to_fire_timeout = hf_pb_duration_of(hf_seconds(10))};
+    hf_pb_payload summary_text = {.metadata = {&encoding, 1}, .data = NASTY};
+    hf_pb_user_metadata summary = {.summary = &summary_text};
     hf_pb_history_event second = {
+        .user_metadata = &summary,
         .event_id = 2,
         .event_type = HF_EVENT_TYPE_TIMER_STARTED,
         .attributes_case = HF_PB_HISTORY_EVENT_TIMER_STARTED_EVENT_ATTRIBUTES,
@@ -70,40 +73,10 @@ static void names_do_not_command_the_terminal(void **state)
     };
     assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
     assert_non_null(strstr(hf_buf_text(&text), "timer ?[31mx  ?????"));
+    assert_non_null(strstr(hf_buf_text(&text), "  (<"));
     assert_is_plain(&text);
     hf_buf_deinit(&text);
     hf_buf_deinit(&history);
-}
-
-static void a_run_that_left_something_behind_says_so(void **state)
-{
-    (void)state;
-    hf_op op;
-    hf_op_init(&op);
-    hf_arena arena;
-    hf_buf history;
-    hf_buf text;
-    hf_arena_init(&arena, hf_rig_heap);
-    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
-    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
-    hf_pb_payload details = hf_payload_json(&arena, HF_STR("\"2 signals that nobody took: late\""));
-    hf_pb_user_metadata metadata = {.details = &details};
-    hf_pb_workflow_execution_completed_event_attributes completed = {
-        .result = hf_payloads_of(&arena, hf_payload_json(&arena, HF_STR("7")))};
-    hf_pb_history_event event = {
-        .event_id = 1,
-        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
-        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES,
-        .workflow_execution_completed_event_attributes = &completed,
-        .user_metadata = &metadata,
-    };
-    put(&history, &event);
-    hf_run_view view = {.run_id = HF_STR("run"), .history = hf_str_of_len(history.data, history.len)};
-    assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
-    assert_non_null(strstr(hf_buf_text(&text), "  7  over \"2 signals that nobody took: late\"\n"));
-    hf_buf_deinit(&text);
-    hf_buf_deinit(&history);
-    hf_arena_deinit(&arena);
 }
 
 static void a_long_text_is_cut_between_characters(void **state)
@@ -334,7 +307,6 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),
     cmocka_unit_test(what_a_codec_made_is_shown_with_its_encoding),
-    cmocka_unit_test(a_run_that_left_something_behind_says_so),
     cmocka_unit_test(a_long_text_is_cut_between_characters),
     cmocka_unit_test(names_do_not_command_the_terminal),
 };
