@@ -69,6 +69,8 @@ struct hf_lister {
     hf_node link;  /* of core->listers */
     hf_call *call; /* NULL = its caller has gone */
     hf_node *next; /* of core->dirty: the run in memory that is looked at next; the list's head = all were */
+    uint64_t
+        commit; /* a run whose first unwritten change is of a later commit was looked at already, or its row tells enough */
     bool has_memory_done;
     int64_t from, below; /* rows to read: from <= number < below */
     uint64_t bound;      /* what its page tokens are bound to: engine-S3 */

@@ -17,6 +17,7 @@
  * order of 3, 4 and 5, whatever the order of the events was. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "base/rng.h"
 
 #include <inttypes.h>
@@ -325,7 +326,11 @@ static hf_status finish(hf_op *op, hf_wf *wf)
     hf_assert(!wf->has_closed && !hf_node_is_linked(&wf->closing->node));
     HF_TRY(hf_wf_settle_signals(op, wf));
     hf_wf_name_leftovers(wf);
-    hf_list_push_back(&wf->recorder.records, &wf->closing->node);
+    if (HF_CANARY(HF_BUG_CLOSING_NOT_LAST)) {
+        hf_list_push_front(&wf->recorder.records, &wf->closing->node);
+    } else {
+        hf_list_push_back(&wf->recorder.records, &wf->closing->node);
+    }
     wf->closing = NULL;
     wf->has_closed = true;
     if (!hf_list_is_empty(&wf->handlings)) {

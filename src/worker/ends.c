@@ -83,7 +83,8 @@ static void tell(const hf_wf *wf, const char *event, const char *what, int count
 static void set_summary(hf_wf *wf, const hf_buf *text)
 {
     hf_arena *arena = &wf->recorder.arena;
-    hf_pb_user_metadata *metadata = HF_ARENA_NEW(arena, hf_pb_user_metadata);
+    hf_pb_user_metadata *tagged = wf->closing->pb->user_metadata; /* graph.c: its details stay */
+    hf_pb_user_metadata *metadata = tagged != NULL ? tagged : HF_ARENA_NEW(arena, hf_pb_user_metadata);
     hf_pb_payload *summary = HF_ARENA_NEW(arena, hf_pb_payload);
     hf_buf quoted;
     hf_buf_init(&quoted, wf->worker->memory, 4 * NAMES_LEN_MAX * 6);
