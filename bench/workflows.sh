@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `./dev bench workflows`: W1 with real C workflows through the public API, beside the same on a scripted worker.
+# `./dev bench workflows`: W1 to W3 with real C workflows through the public API, beside the same on a scripted worker, and the
+# memory of a run that waits.
 #
 #   bench/workflows.sh BUILD_DIR [--quick] [--dir DIR]
 #
@@ -13,7 +14,7 @@ while (($# > 0)); do
     case $1 in
         --quick) quick=1 ;;
         --dir) dir=$2; shift ;;
-        -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
         -*) echo "workflows.sh: unknown option $1" >&2; exit 2 ;;
         *) build_dir=$1 ;;
     esac
@@ -60,7 +61,13 @@ for ((round = 0; round < rounds; round++)); do
         sample "worker/$count" "$programs/workflows" w1 "$count"
         sample "worker, on fibers/$count" "$programs/workflows" w1 "$count" --activities fiber
     done
+    for shape in w2 w3; do
+        sample "$shape script" "$programs/engine" "$shape" 128
+        sample "$shape worker" "$programs/workflows" "$shape" 128 --activities fiber
+    done
+    sample "parked" "$programs/workflows" parked 3000 --store memory
 done
+sample "idle/1000" "$programs/release" idle 1000
 if [[ ! -s $data/samples ]]; then
     cat "$data/errors" >&2
     echo "workflows.sh: nothing could be measured" >&2
@@ -102,9 +109,29 @@ awk -F'\t' '
                     (rows > 0 ? sprintf("%.2f", ours / rows) : "-"),
                     (rows == 0 ? "" : (ours / rows >= bar[counts[i]] ? "ok   >= " : "SHORT < ") bar[counts[i]])
             }
+        printf "\n%-20s %5s %9s %7s %8s %8s\n", "at 128", "", "per s", "spread", "p50 ms", "/script"
+        split("w2 w3", shapes, " ")
+        for (i = 1; i <= 2; i++) {
+            script = get(shapes[i] " script", "ops_s"); ours = get(shapes[i] " worker", "ops_s")
+            if (ours > 0)
+                printf "%-20s %5s %9.0f %7s %8.2f %8s\n", shapes[i] (i == 1 ? ", in sequence" : ", forked"), "", ours,
+                    spread(shapes[i] " worker", "ops_s"), get(shapes[i] " worker", "p50_ms"),
+                    (script > 0 ? sprintf("%.2f", ours / script) : "-")
+        }
+        if ("parked" in seen)
+            printf "\na run that waits, 3,000 of them, the engine with its store in memory included: %.0f bytes resident, " \
+                "%.0f of them heap\n", get("parked", "parked_bytes"), get("parked", "parked_heap")
         printf "\nSQLite alone, rows of units per second by units per commit: 1: %.0f, 10: %.0f, 100: %.0f\n",
             get("limit", "rows/1"), get("limit", "rows/10"), get("limit", "rows/100")
         printf "(a workflow is about 4 units of three events; a bar is workflows per unit, at 1, 10 and 100 units per commit)\n"
+        if ("idle/1000" in seen) {
+            ratio = get("idle/1000", "ratio"); again = get("idle/1000", "again_ratio")
+            printf "\n1,000 runs that wait: %.1f KiB each in memory; MiB at the start %.1f, with all in memory %.1f, when they were released %.1f\n",
+                get("idle/1000", "run_kib"), get("idle/1000", "start_mib"), get("idle/1000", "loaded_mib"),
+                get("idle/1000", "released_mib")
+            printf "after a release / at the start: %.2f, after four: %.2f  %s 1.10\n", ratio, again,
+                ratio <= 1.1 && again <= 1.1 ? "ok   <=" : "SHORT >"
+        }
     }' "$data/samples"
 if [[ -s $data/errors ]]; then
     echo

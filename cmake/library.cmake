@@ -1,7 +1,9 @@
 # The two libraries, made of the same objects. Only what is marked HF_API leaves the shared one.
 
 set(debian_z zlib1g-dev)
-foreach(needed sqlite3 yajl zstd nghttp2 z)
+set(debian_ssl libssl-dev)
+set(debian_crypto libssl-dev)
+foreach(needed sqlite3 yajl zstd nghttp2 z ssl crypto)
     find_library(HF_LIB_${needed} ${needed})
     mark_as_advanced(HF_LIB_${needed})
     if(NOT debian_${needed})
@@ -50,4 +52,4 @@ foreach(part IN LISTS HF_OUTSIDE)
 endforeach()
 add_library(holdfast_server STATIC ${objects})
 set_target_properties(holdfast_server PROPERTIES LINKER_LANGUAGE C)
-target_link_libraries(holdfast_server PUBLIC holdfast_static PRIVATE nghttp2 z)
+target_link_libraries(holdfast_server PUBLIC holdfast_static PRIVATE nghttp2 z ssl crypto)

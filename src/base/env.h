@@ -76,6 +76,7 @@ typedef struct hf_env_ops {
     /* Memory. */
     void *(*allocate)(hf_env *env, size_t len, size_t align); /* NULL = out of memory */
     void (*release)(hf_env *env, void *ptr, size_t len);
+    void (*heap_trim)(hf_env *env); /* free memory of the heap goes back to the system, if it can; takes milliseconds */
     void *(*pages_reserve)(hf_env *env, size_t len); /* zeroed, uses memory only when touched; NULL = no room */
     void (*pages_release)(hf_env *env, void *pages, size_t len);
     void (*pages_discard)(hf_env *env, void *pages, size_t len); /* content is lost, memory given back */

@@ -146,6 +146,7 @@ static hf_lister *lister_new(hf_core *core, hf_call *call)
     hf_buf_init(&work->key, work->memory, HF_WHERE_LEN_MAX);
     lister->call = call;
     lister->next = hf_list_first(&core->dirty);
+    lister->commit = core->commit_next;
     lister->below = core->run_next;
     hf_list_push_back(&core->listers, &lister->link);
     core->lister_count++;
@@ -205,19 +206,29 @@ static size_t step_max(const hf_core *core, size_t most)
     return given > 0 && given < most ? given : most;
 }
 
+/* Whether a run in memory is left to look at. core->dirty is in the order of commits: a run that got its rows meanwhile and changed
+ * again is at its end, and must not be looked at twice. */
+static bool is_in_memory(const hf_core *core, const hf_lister *lister)
+{
+    return lister->next != NULL && lister->next != &core->dirty.head &&
+           HF_CONTAINER_CONST(lister->next, hf_slot, dirty_link)->commit_dirty <= lister->commit;
+}
+
 /* The next runs in memory, copied: the store's thread must not look at the core's. */
 static void copy_runs(hf_core *core, hf_lister *lister, hf_arena *arena)
 {
     hf_list_work *work = &lister->work;
     hf_visible *runs = HF_ARENA_ARRAY(arena, hf_visible, HF_LIST_RUNS_MAX);
     size_t count = 0;
-    size_t runs_max = step_max(core, HF_LIST_RUNS_MAX);
+    size_t left = step_max(core, HF_LIST_RUNS_MAX);
+    size_t len = 0; /* of texts */
     if (runs == NULL) {
         return;
     }
-    while (lister->next != NULL && lister->next != &core->dirty.head && count < runs_max) {
+    while (is_in_memory(core, lister) && left > 0 && len < HF_LIST_LEN_MAX) {
         const hf_run *run = &HF_CONTAINER(lister->next, hf_slot, dirty_link)->run;
         lister->next = lister->next->next;
+        left--;
         if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || run->event_count == 0 ||
             HF_CANARY(HF_BUG_LIST_NOT_OVERLAID)) {
             continue; /* its row tells as much or more */
@@ -228,9 +239,10 @@ static void copy_runs(hf_core *core, hf_lister *lister, hf_arena *arena)
         hf_visible visible = hf_visible_of_run(run);
         if (hf_str_equal(visible.namespace_, work->namespace_)) {
             runs[count++] = hf_visible_copy(arena, &visible);
+            len += hf_visible_len(&visible);
         }
     }
-    lister->has_memory_done = lister->next == NULL || lister->next == &core->dirty.head;
+    lister->has_memory_done = !is_in_memory(core, lister);
     work->runs = runs;
     work->run_count = count;
 }

@@ -22,7 +22,9 @@
 enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 256 };
 #define HF_LIST_LEN_MAX ((size_t)128 << 10)
 #define HF_LIST_PAGE_MAX 1000 /* runs on a page, and what a caller gets that does not say */
-#define HF_LISTERS_MAX 64     /* lists and counts at a time; further ones are refused */
+#define HF_LIST_PAGE_LEN \
+    ((size_t)2 << 20) /* bytes of their texts: a page ends with the run with which it has more, but has one at least */
+#define HF_LISTERS_MAX 64 /* lists and counts at a time; further ones are refused */
 #define HF_LIST_STATUS_COUNT 9
 
 /* A run on the page that is made. */
@@ -37,13 +39,15 @@ typedef struct hf_list_work {
     hf_str namespace_;
     bool is_count;
     hf_allocator memory;
-    hf_arena arena;   /* filter, namespace, place of the page */
-    hf_arena scratch; /* of one run */
-    hf_arena room[2]; /* texts of the runs that were found ... */
-    int room_idx;     /* ... and which of the two has them */
-    size_t thrown;    /* texts in there of runs that had to make room for others */
-    hf_buf key;       /* sort key of the run that is looked at */
-    bool has_after;   /* the page begins behind this run: */
+    hf_arena arena;    /* filter, namespace, place of the page */
+    hf_arena scratch;  /* of one run */
+    hf_arena room[2];  /* texts of the runs that were found ... */
+    int room_idx;      /* ... and which of the two has them */
+    size_t thrown;     /* texts in there of runs that had to make room for others ... */
+    size_t thrown_len; /* ... and their bytes */
+    size_t found_len;  /* bytes of the runs on the page */
+    hf_buf key;        /* sort key of the run that is looked at */
+    bool has_after;    /* the page begins behind this run: */
     hf_str after_key;
     int64_t after_number;
     int64_t *numbers; /* of runs that were looked at in memory */
@@ -65,6 +69,8 @@ struct hf_lister {
     hf_node link;  /* of core->listers */
     hf_call *call; /* NULL = its caller has gone */
     hf_node *next; /* of core->dirty: the run in memory that is looked at next; the list's head = all were */
+    uint64_t
+        commit; /* a run whose first unwritten change is of a later commit was looked at already, or its row tells enough */
     bool has_memory_done;
     int64_t from, below; /* rows to read: from <= number < below */
     uint64_t bound;      /* what its page tokens are bound to: engine-S3 */

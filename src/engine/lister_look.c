@@ -26,6 +26,18 @@ static void tidy(hf_list_work *work)
     }
     hf_arena_deinit(old);
     work->thrown = 0;
+    work->thrown_len = 0;
+}
+
+/* The last run makes room. */
+static void throw_last(hf_list_work *work)
+{
+    size_t len = hf_visible_len(&work->found[--work->found_count].run);
+    hf_assert(work->found_len >= len);
+    work->found_len -= len;
+    work->thrown_len += len;
+    work->thrown++;
+    work->is_cut = true;
 }
 
 static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key)
@@ -42,16 +54,19 @@ static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key)
         return;
     }
     if (work->found_count == work->found_max) {
-        work->is_cut = true;
-        work->found_count--;
-        work->thrown++;
+        throw_last(work);
     }
     hf_assert(work->found_count < work->found_max && at <= work->found_count);
     memmove(work->found + at + 1, work->found + at, (work->found_count - at) * sizeof *work->found);
     hf_arena *room = &work->room[work->room_idx];
     work->found[at] = (hf_list_found){hf_visible_copy(room, run), hf_arena_copy(room, key)};
     work->found_count++;
-    if (work->thrown > 4 * work->found_max) {
+    work->found_len += hf_visible_len(run);
+    while (work->found_len > HF_LIST_PAGE_LEN && work->found_count > 1) {
+        throw_last(work);
+        work->found_max = work->found_count; /* a shorter page: the next one goes on behind it */
+    }
+    if (work->thrown > 4 * work->found_max || work->thrown_len > 4 * HF_LIST_PAGE_LEN) {
         tidy(work);
     }
 }

@@ -92,6 +92,16 @@ static const hf_command COMMANDS[] = {
      "the same, as tests start it",
      NULL,
      hf_cmd_start_dev},
+    {{"key", "add"},
+     "--keys FILE --permissions NS:ROLE,... [--days N]",
+     "",
+     0,
+     0,
+     "a new API key",
+     NULL,
+     hf_cmd_key_add},
+    {{"key", "list"}, "--keys FILE", "", 0, 0, "the API keys, without their secrets", NULL, hf_cmd_key_list},
+    {{"key", "revoke"}, "--keys FILE ID", "", 0, 0, "makes a key invalid", NULL, hf_cmd_key_revoke},
 };
 
 static void put_usage(FILE *to, const hf_command *command)

@@ -2,9 +2,13 @@
  *
  * Order of the start: settings, database, door, "ready". Order of the stop (SIGTERM, SIGINT): the door stops as door.c says, then the
  * database is closed. A second signal does not wait: what was acknowledged is in the file. */
+#include "main/files.h"
 #include "main/settings.h"
 #include "main/tool.h"
+#include "server/auth.h"
 #include "server/door.h"
+
+#include "base/fields.h"
 
 #include <holdfast/holdfast.h>
 
@@ -18,6 +22,10 @@ typedef struct serving {
     const char *store;
     const char *addresses[HF_SETTING_VALUES_MAX]; /* "tcp:..." or "unix:..." */
     int address_count;
+    const char *keys; /* paths of files; NULL = none */
+    const char *tls_cert;
+    const char *tls_key;
+    const char *tls_client_ca;
     bool is_json;           /* of the log */
     hf_log_level level;     /* the least that is logged */
     bool is_silent;         /* nothing is */
@@ -121,11 +129,11 @@ static hf_status take_address(hf_op *op, serving *s, hf_arena *arena, const char
         return hf_fail(op, HF_ERR_INVALID, "at most %d addresses to listen on", HF_SETTING_VALUES_MAX);
     }
     if (!is_local(copy.data) && !is_network_fine) {
-        return hf_fail(
-            op, HF_ERR_DENIED,
-            "%s can be reached from the network, and there are neither TLS nor keys: anybody could run workflows. "
-            "Listen on 127.0.0.1, or say --insecure-network if something else protects it",
-            text);
+        return hf_fail(op, HF_ERR_DENIED,
+                       "%s can be reached from the network without TLS (--tls-cert, --tls-key) and keys (--keys or "
+                       "--tls-client-ca): anybody could run workflows. "
+                       "Listen on 127.0.0.1, or say --insecure-network if something else protects it",
+                       text);
     }
     s->addresses[s->address_count++] = copy.data;
     return HF_OK;
@@ -139,13 +147,85 @@ static int complain_op(serving *s, int code, const hf_op *op)
     return s->exit_code;
 }
 
-static void wait_for_end(serving *s)
+/* ---- Keys and certificates ---------------------------------------------------------------------------------------------------- */
+
+static hf_status read_keys(hf_op *op, const serving *s, hf_allocator memory, hf_keyring **ret_keys)
 {
-    static const int SIGNALS[] = {SIGTERM, SIGINT};
+    hf_buf text;
+    if (s->keys == NULL) {
+        return HF_OK;
+    }
+    hf_buf_init(&text, memory, 64 << 20);
+    hf_status status = hf_file_text(op, s->keys, &text);
+    if (status == HF_OK) {
+        status = hf_keyring_parse(op, memory, hf_str_of_len(text.data, text.len), ret_keys);
+    }
+    hf_buf_deinit(&text);
+    return status;
+}
+
+static hf_status read_tls(hf_op *op, const serving *s, hf_allocator memory, hf_tls_context **ret_tls)
+{
+    const char *const paths[] = {s->tls_cert, s->tls_key, s->tls_client_ca};
+    hf_buf texts[3];
+    hf_status status = HF_OK;
+    if (s->tls_cert == NULL) {
+        return HF_OK;
+    }
+    for (int i = 0; i < 3; i++) {
+        hf_buf_init(&texts[i], memory, 1 << 20);
+        if (status == HF_OK && paths[i] != NULL) {
+            status = hf_file_text(op, paths[i], &texts[i]);
+        }
+    }
+    if (status == HF_OK) {
+        status = hf_tls_context_open(op, hf_str_of_len(texts[0].data, texts[0].len),
+                                     hf_str_of_len(texts[1].data, texts[1].len),
+                                     hf_str_of_len(texts[2].data, texts[2].len), ret_tls);
+    }
+    for (int i = 0; i < 3; i++) {
+        hf_buf_deinit(&texts[i]);
+    }
+    return status;
+}
+
+/* SIGHUP: what can be read replaces what there is; what cannot is logged, and the old goes on. */
+static void renew(serving *s, hf_door *door)
+{
+    hf_allocator memory = hf_env_memory(hf_env_posix());
+    hf_keyring *keys = NULL;
+    hf_tls_context *tls = NULL;
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = read_keys(&op, s, memory, &keys);
+    if (status == HF_OK) {
+        status = read_tls(&op, s, memory, &tls);
+    }
+    if (status == HF_OK) {
+        hf_door_renew(door, keys, tls);
+        log_line(s, HF_LOG_INFO, "renewed", "");
+    } else {
+        char fields[2 * HF_MESSAGE_LEN_MAX];
+        hf_fields_format(fields, sizeof fields, "why=\"%s\"", op.message);
+        log_line(s, HF_LOG_ERROR, "renewal_failed", fields);
+    }
+    hf_keyring_unref(keys);
+    hf_tls_context_unref(tls);
+}
+
+static void wait_for_end(serving *s, hf_door *door)
+{
+    static const int SIGNALS[] = {SIGTERM, SIGINT, SIGHUP};
     hf_os_signals *signals = NULL;
     int number = 0;
-    if (hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals) != HF_OK ||
-        hf_os_signals_next(signals, &number) != HF_OK) {
+    hf_status status = hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals);
+    while (status == HF_OK && number != SIGTERM && number != SIGINT) {
+        status = hf_os_signals_next(signals, &number);
+        if (status == HF_OK && number == SIGHUP) {
+            renew(s, door);
+        }
+    }
+    if (status != HF_OK) {
         s->exit_code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
     }
     log_line(s, HF_LOG_INFO, "stopping", number == SIGTERM ? "signal=SIGTERM" : "signal=SIGINT");
@@ -158,7 +238,17 @@ static void serve_door(serving *s, hf_service *service)
     hf_op_init(&op);
     hf_door *door = NULL;
     hf_door_options options = {.log = log_line, .log_state = s};
-    if (hf_door_open(&op, service, &options, &door) != HF_OK) {
+    hf_allocator memory = hf_env_memory(hf_env_posix());
+    hf_status status = read_keys(&op, s, memory, &options.keys);
+    if (status == HF_OK) {
+        status = read_tls(&op, s, memory, &options.tls);
+    }
+    if (status == HF_OK) {
+        status = hf_door_open(&op, service, &options, &door);
+    }
+    hf_keyring_unref(options.keys);
+    hf_tls_context_unref(options.tls);
+    if (status != HF_OK) {
         (void)complain_op(s, HF_EXIT_CANNOT_OPEN, &op);
         return;
     }
@@ -174,7 +264,7 @@ static void serve_door(serving *s, hf_service *service)
         }
     }
     if (is_fine) {
-        wait_for_end(s);
+        wait_for_end(s, door);
     }
     hf_door_stop(door);
 }
@@ -230,7 +320,15 @@ static hf_status take_settings(hf_op *op, const hf_settings *settings, serving *
     }
     HF_TRY(take_log(op, s, hf_setting_get(settings, HF_SETTING_LOG_FORMAT),
                     hf_setting_get(settings, HF_SETTING_LOG_LEVEL)));
-    bool is_network_fine = hf_setting_is_on(settings, HF_SETTING_INSECURE_NETWORK);
+    s->keys = hf_setting_get(settings, HF_SETTING_KEYS);
+    s->tls_cert = hf_setting_get(settings, HF_SETTING_TLS_CERT);
+    s->tls_key = hf_setting_get(settings, HF_SETTING_TLS_KEY);
+    s->tls_client_ca = hf_setting_get(settings, HF_SETTING_TLS_CLIENT_CA);
+    if ((s->tls_cert == NULL) != (s->tls_key == NULL) || (s->tls_client_ca != NULL && s->tls_cert == NULL)) {
+        return hf_fail(op, HF_ERR_INVALID, "TLS needs both tls-cert and tls-key; tls-client-ca comes in addition");
+    }
+    bool is_safe = s->tls_cert != NULL && (s->keys != NULL || s->tls_client_ca != NULL);
+    bool is_network_fine = is_safe || hf_setting_is_on(settings, HF_SETTING_INSECURE_NETWORK);
     for (int i = 0; i < settings->all[HF_SETTING_LISTEN].count; i++) {
         HF_TRY(take_address(op, s, settings->arena, settings->all[HF_SETTING_LISTEN].values[i], is_network_fine));
     }

@@ -281,6 +281,11 @@ static void put_event(hf_timeline *w, const hf_pb_history_event *event)
     if (event->attributes_case != 0) {
         put_execution_event(w, event);
     }
+    if (event->user_metadata != NULL && event->user_metadata->summary != NULL) {
+        hf_buf_puts(w->out, "  (");
+        put_payload(w, event->user_metadata->summary);
+        hf_buf_putc(w->out, ')');
+    }
     while (w->out->len > 0 && w->out->data[w->out->len - 1] == ' ') {
         w->out->len--;
     }

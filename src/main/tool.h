@@ -58,7 +58,10 @@ int hf_cmd_attribute_add(const hf_tool_args *args);
 int hf_cmd_attribute_remove(const hf_tool_args *args);
 int hf_cmd_serve(int argc, char **argv);     /* serve.c */
 int hf_cmd_start_dev(int argc, char **argv); /* serve.c */
-int hf_list_runs(const hf_tool_args *args);  /* list.c: show without a run */
+int hf_cmd_key_add(int argc, char **argv);   /* key.c, as the next two */
+int hf_cmd_key_list(int argc, char **argv);
+int hf_cmd_key_revoke(int argc, char **argv);
+int hf_list_runs(const hf_tool_args *args); /* list.c: show without a run */
 
 /* ---- source.c: a database, at rest or in use ---------------------------------------------------------------------------- */
 

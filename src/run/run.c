@@ -34,13 +34,6 @@ void hf_activity_free(hf_run_memory *memory, hf_activity *activity)
     hf_run_release(memory, activity, sizeof *activity);
 }
 
-void hf_timer_free(hf_run_memory *memory, hf_timer *timer)
-{
-    hf_assert(timer != NULL);
-    hf_owned_free(memory, &timer->id);
-    hf_run_release(memory, timer, sizeof *timer);
-}
-
 void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects)
 {
     hf_effects_gone(memory, effects, &run->wft.task);
@@ -48,10 +41,7 @@ void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects
         hf_effects_end(effects, run->activities.items[i]);
     }
     run->activities.count = 0;
-    for (size_t i = 0; i < run->timers.count; i++) {
-        hf_timer_free(memory, run->timers.items[i]);
-    }
-    run->timers.count = 0;
+    hf_timers_free(memory, run);
     for (size_t i = 0; i < run->buffered.count; i++) {
         hf_owned_free(memory, &run->buffered.items[i]);
     }
@@ -144,26 +134,6 @@ hf_activity *hf_run_activity_by_id(const hf_run *run, hf_str activity_id)
     return NULL;
 }
 
-hf_timer *hf_run_timer(const hf_run *run, int64_t started_id)
-{
-    for (size_t i = 0; i < run->timers.count; i++) {
-        if (run->timers.items[i]->started_id == started_id) {
-            return run->timers.items[i];
-        }
-    }
-    return NULL;
-}
-
-hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id)
-{
-    for (size_t i = 0; i < run->timers.count; i++) {
-        if (hf_str_equal(hf_owned_str(&run->timers.items[i]->id), timer_id)) {
-            return run->timers.items[i];
-        }
-    }
-    return NULL;
-}
-
 hf_external *hf_run_external(const hf_run *run, int64_t initiated_id)
 {
     for (size_t i = 0; i < run->externals.count; i++) {
@@ -220,6 +190,7 @@ void hf_run_check(const hf_run *run)
     for (size_t i = 0; i < run->timers.count; i++) {
         hf_assert(i == 0 || run->timers.items[i - 1]->started_id < run->timers.items[i]->started_id);
         hf_assert(run->timers.items[i]->started_id <= run->event_count);
+        hf_assert(hf_run_timer_by_id(run, hf_owned_str(&run->timers.items[i]->id)) != NULL);
     }
 }
 

@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "run/effects.h"
 #include "run/memory.h"
 
@@ -128,6 +129,7 @@ typedef struct hf_timer {
     int64_t started_id; /* its TimerStarted event */
     int64_t fire_time;  /* ns */
     hf_owned id;
+    hf_map_node by_id; /* of hf_run.timer_index, if there is one */
 } hf_timer;
 
 typedef enum hf_external_state {
@@ -267,6 +269,7 @@ struct hf_run {
     int64_t sticky_timeout;
     HF_VEC(hf_activity *) activities; /* by scheduled_id */
     HF_VEC(hf_timer *) timers;        /* by started_id */
+    hf_map *timer_index;              /* the same by id; NULL = they are few */
     HF_VEC(hf_external) externals;    /* by initiated_id */
     HF_VEC(hf_child) children;        /* by initiated_id */
     size_t moving;                    /* of those, about which a message is on its way */
@@ -324,7 +327,9 @@ void hf_run_remember(hf_run_memory *memory, hf_run *run, hf_str request_id);
  * stay for ever: a repeated signal counts as accepted, even after the run has closed. */
 void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects);
 void hf_activity_free(hf_run_memory *memory, hf_activity *activity);
-void hf_timer_free(hf_run_memory *memory, hf_timer *timer);
+/* timers.c: it has ended; all of them. */
+void hf_timer_drop(hf_run_memory *memory, hf_run *run, hf_timer *timer);
+void hf_timers_free(hf_run_memory *memory, hf_run *run);
 
 /* It has not ended, and its end is not buffered. */
 static inline bool hf_activity_is_pending(const hf_activity *activity)

@@ -65,6 +65,13 @@ bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible)
     return true;
 }
 
+size_t hf_visible_len(const hf_visible *visible)
+{
+    return visible->namespace_.len + visible->workflow_id.len + visible->run_id.len + visible->first_run_id.len +
+           visible->workflow_type.len + visible->task_queue.len + visible->start.len + visible->memo.len +
+           visible->search_attributes.len;
+}
+
 hf_visible hf_visible_copy(hf_arena *arena, const hf_visible *visible)
 {
     hf_visible copy = *visible;

@@ -34,6 +34,8 @@ hf_visible hf_visible_of_run(const hf_run *run);
 /* The texts are the state's. If the row is of an earlier version, or has pieces in rows of their own that a list shows, the state alone
  * does not say everything: false. */
 bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible);
+/* Bytes of its texts. */
+size_t hf_visible_len(const hf_visible *visible);
 /* A copy with its texts; check the arena's status. */
 hf_visible hf_visible_copy(hf_arena *arena, const hf_visible *visible);
 

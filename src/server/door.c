@@ -40,13 +40,48 @@ hf_status hf_door_open(hf_op *op, hf_service *service, const hf_door_options *op
     door->options.links_max = options->links_max > 0 ? options->links_max : HF_DOOR_LINKS_MAX;
     door->options.stop_grace = options->stop_grace.ns > 0 ? options->stop_grace : hf_seconds(HF_DOOR_STOP_SECONDS);
     hf_list_init(&door->links);
+    hf_door_renew(door, options->keys, options->tls);
     hf_status status = hf_scope_open(&door->scope, .name = "door", .join = HF_JOIN_DISCARD);
     if (status != HF_OK) {
+        hf_keyring_unref(door->keys);
+        hf_tls_context_unref(door->tls);
         env->ops->release(env, door, sizeof *door);
         return hf_fail(op, status, "%s", hf_error_text());
     }
     *ret_door = door;
     return HF_OK;
+}
+
+void hf_door_renew(hf_door *door, hf_keyring *keys, hf_tls_context *tls)
+{
+    hf_keyring *old_keys = NULL;
+    hf_tls_context *old_tls = NULL;
+    if (keys != NULL) {
+        (void)hf_keyring_ref(keys);
+    }
+    if (tls != NULL) {
+        (void)hf_tls_context_ref(tls);
+    }
+    hf_spin_lock(&door->lock);
+    if (keys != NULL) {
+        old_keys = door->keys;
+        door->keys = keys;
+    }
+    if (tls != NULL) {
+        old_tls = door->tls;
+        door->tls = tls;
+    }
+    hf_spin_unlock(&door->lock);
+    hf_keyring_unref(old_keys);
+    hf_tls_context_unref(old_tls);
+}
+
+hf_keyring *hf_door_keys(hf_door *door)
+{
+    hf_spin_lock(&door->lock);
+    hf_keyring *keys = door->keys != NULL ? hf_keyring_ref(door->keys) : NULL;
+    hf_spin_unlock(&door->lock);
+    return keys;
 }
 
 /* ---- Accepting ------------------------------------------------------------------------------------------------------------- */
@@ -255,5 +290,7 @@ void hf_door_stop(hf_door *door)
     }
     (void)hf_scope_close(door->scope);
     hf_assert(door->link_count == 0); /* server-D1 */
+    hf_keyring_unref(door->keys);
+    hf_tls_context_unref(door->tls);
     door->env->ops->release(door->env, door, sizeof *door);
 }

@@ -15,11 +15,15 @@
 #include <holdfast/service.h>
 
 typedef struct hf_door hf_door;
+typedef struct hf_keyring hf_keyring;         /* server/auth.h */
+typedef struct hf_tls_context hf_tls_context; /* wire/tls.h */
 
 typedef struct hf_door_options {
-    int links_max;      /* connections at once; 0 = HF_DOOR_LINKS_MAX */
-    hf_span stop_grace; /* time that calls under way get when the door stops; 0 = 10 s */
-    hf_log_sink log;    /* NULL = none */
+    int links_max;       /* connections at once; 0 = HF_DOOR_LINKS_MAX */
+    hf_span stop_grace;  /* time that calls under way get when the door stops; 0 = 10 s */
+    hf_keyring *keys;    /* takes a reference; NULL = everybody may do everything */
+    hf_tls_context *tls; /* takes a reference; NULL = plain text */
+    hf_log_sink log;     /* NULL = none */
     void *log_state;
 } hf_door_options;
 
@@ -37,6 +41,8 @@ typedef struct hf_door_stats {
 hf_status hf_door_open(hf_op *op, hf_service *service, const hf_door_options *options, hf_door **ret_door);
 /* Starts to accept connections. `ret_address` (HF_ADDRESS_LEN_MAX bytes, or NULL) gets the address with its real port. */
 hf_status hf_door_listen(hf_op *op, hf_door *door, const char *address, char *ret_address);
+/* New keys and a new certificate (NULL = as before), for calls and connections from now on; those that are open go on. Takes references. */
+void hf_door_renew(hf_door *door, hf_keyring *keys, hf_tls_context *tls);
 /* The figures now; from any thread. */
 void hf_door_stats_get(const hf_door *door, hf_door_stats *ret_stats);
 /* By the owner: health says NOT_SERVING, listeners close, every connection gets GOAWAY, parked polls are answered, calls under way get

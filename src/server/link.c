@@ -85,6 +85,36 @@ static void cut(hf_link *link, const char *why)
     }
 }
 
+/* Gives plain bytes to the session. */
+static void take_plain(hf_link *link, hf_str bytes)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_h2_recv(&op, link->h2, bytes, link->heard_ns) != HF_OK) {
+        cut(link, op.message);
+    }
+}
+
+static void take_sealed(hf_link *link, hf_str bytes)
+{
+    char plain[4096];
+    size_t len = 0;
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = hf_tls_feed(&op, link->tls, bytes);
+    while (status == HF_OK && !link->is_over) {
+        status = hf_tls_read(&op, link->tls, plain, sizeof plain, &len);
+        if (status == HF_OK) {
+            take_plain(link, hf_str_of_len(plain, len));
+        }
+    }
+    if (status == HF_ERR_CLOSED) {
+        link->is_over = true;
+    } else if (status != HF_OK && status != HF_ERR_AGAIN) {
+        cut(link, op.message);
+    }
+}
+
 /* False: there was nothing to read. */
 static bool read_some(hf_link *link)
 {
@@ -103,13 +133,13 @@ static bool read_some(hf_link *link)
         } else if (status != HF_OK || len == 0) {
             link->is_over = true; /* the peer has gone */
         } else {
-            hf_op op;
-            hf_op_init(&op);
             some = true;
             link->heard_ns = now_of(link);
             link->is_pinged = false;
-            if (hf_h2_recv(&op, link->h2, hf_str_of_len(buf, len), link->heard_ns) != HF_OK) {
-                cut(link, op.message);
+            if (link->tls != NULL) {
+                take_sealed(link, hf_str_of_len(buf, len));
+            } else {
+                take_plain(link, hf_str_of_len(buf, len));
             }
             if (hf_h2_out_len(link->h2) > HF_DOOR_OUT_LEN_MAX) {
                 break;
@@ -118,6 +148,26 @@ static bool read_some(hf_link *link)
     }
     env->ops->release(env, buf, READ_LEN);
     return some;
+}
+
+/* The next bytes for the socket. */
+static hf_status fill(hf_op *op, hf_link *link)
+{
+    if (link->tls == NULL) {
+        return hf_h2_send(op, link->h2, &link->out, WRITE_LEN);
+    }
+    hf_status status = HF_OK;
+    if (hf_tls_is_open(link->tls)) {
+        hf_buf plain;
+        hf_buf_init(&plain, link->door->memory, SIZE_MAX / 2);
+        status = hf_h2_send(op, link->h2, &plain, WRITE_LEN);
+        if (status == HF_OK) {
+            status = hf_tls_write(op, link->tls, hf_str_of_len(plain.data, plain.len));
+        }
+        hf_buf_deinit(&plain);
+    }
+    hf_tls_take(link->tls, &link->out);
+    return status;
 }
 
 /* False: nothing was written. */
@@ -129,7 +179,7 @@ static bool write_some(hf_link *link)
         hf_op_init(&op);
         if (link->out_sent == link->out.len) {
             link->out.len = link->out_sent = 0;
-            if (hf_h2_send(&op, link->h2, &link->out, WRITE_LEN) != HF_OK) {
+            if (fill(&op, link) != HF_OK) {
                 cut(link, op.message);
             }
         }
@@ -274,6 +324,7 @@ static void end_link(hf_link *link)
     await_calls(link);
     hf_assert(hf_list_is_empty(&link->streams) && link->asked == 0); /* server-D1, server-D2 */
     hf_h2_close(link->h2);
+    hf_tls_close(link->tls);
     hf_door_left(door, link);
     hf_guests_await(door->env, &link->guests);
     (void)hf_conn_close(link->conn);
@@ -327,6 +378,18 @@ static void linger(hf_link *link)
     }
 }
 
+/* HF_OK also if the door has no certificate. */
+static hf_status open_tls(hf_op *op, hf_link *link)
+{
+    hf_door *door = link->door;
+    hf_spin_lock(&door->lock);
+    hf_tls_context *context = door->tls != NULL ? hf_tls_context_ref(door->tls) : NULL;
+    hf_spin_unlock(&door->lock);
+    hf_status status = context != NULL ? hf_tls_open(op, context, door->memory, &link->tls) : HF_OK;
+    hf_tls_context_unref(context);
+    return status;
+}
+
 hf_status hf_link_serve(void *arg)
 {
     hf_link *link = arg;
@@ -335,7 +398,8 @@ hf_status hf_link_serve(void *arg)
     hf_h2_options options = {.streams_max = HF_DOOR_STREAMS_MAX};
     link->heard_ns = link->taken_ns = now_of(link);
     atomic_store(&link->idle_ns, link->heard_ns);
-    if (hf_h2_open(&op, link->door->memory, &options, &hf_stream_events, link, &link->h2) == HF_OK) {
+    if (open_tls(&op, link) == HF_OK &&
+        hf_h2_open(&op, link->door->memory, &options, &hf_stream_events, link, &link->h2) == HF_OK) {
         serve(link);
         linger(link);
     }

@@ -13,6 +13,7 @@
 #include "base/latch.h"
 #include "base/list.h"
 #include "base/spin.h"
+#include "server/auth.h"
 #include "server/door.h"
 #include "server/methods.h"
 #include "wire/http2.h"
@@ -52,9 +53,11 @@ struct hf_door {
     hf_allocator memory;
     hf_scope *scope; /* of all fibers of the door */
     hf_door_options options;
-    atomic_int stage; /* hf_stage; only ever grows */
-    hf_spin lock;     /* of the next three; never held while a fiber is woken */
-    hf_list links;    /* all connections */
+    atomic_int stage;    /* hf_stage; only ever grows */
+    hf_spin lock;        /* of the next five; never held while a fiber is woken */
+    hf_keyring *keys;    /* NULL = none are needed */
+    hf_tls_context *tls; /* NULL = plain text */
+    hf_list links;       /* all connections */
     int link_count;
     hf_branch *clock; /* while the door stops: waits for the end of its grace */
     hf_listener *listeners[16];
@@ -74,7 +77,8 @@ struct hf_link {
     hf_stage stage_told; /* the fiber was poked for this one */
     hf_conn *conn;
     hf_h2 *h2;
-    hf_buf out; /* bytes for the socket, from `out_sent` on */
+    hf_tls *tls; /* NULL = plain text */
+    hf_buf out;  /* bytes for the socket, from `out_sent` on */
     size_t out_sent;
     hf_list streams; /* all of them */
     size_t stream_count;
@@ -116,6 +120,8 @@ struct hf_stream {
     int64_t until_ns; /* deadline of the caller; INT64_MAX = none */
     hf_str tokens[4]; /* of tasks in the answer, in memory of their own; server-D3 */
     int token_count;
+    char token[HF_KEY_LEN]; /* the key that the caller shows */
+    size_t token_len;       /* 0 = none, HF_KEY_LEN, or anything else that is not a key */
     bool is_post;
     bool is_grpc;      /* content type */
     bool is_gzip;      /* the request's messages may be compressed */
@@ -139,6 +145,7 @@ void hf_link_tell(hf_link *link, hf_stream *stream); /* its call is done; from a
 void hf_link_poke(hf_link *link);                    /* by a guest of it */
 
 /* door.c */
+hf_keyring *hf_door_keys(hf_door *door);         /* with a reference; NULL = none are needed */
 void hf_door_left(hf_door *door, hf_link *link); /* it has ended */
 
 /* temporal/stream.c: the events of a session, and what follows from them */
@@ -148,6 +155,10 @@ void hf_stream_expire(hf_stream *stream); /* its deadline has come */
 void hf_stream_drain(hf_stream *stream);  /* the door stops: a parked poll ends */
 void hf_stream_cancel(hf_stream *stream); /* tells the service that nobody waits any more */
 void hf_stream_free(hf_stream *stream);   /* server-D2 */
+
+/* temporal/permit.c: whether the caller may do this. False: the stream was answered. */
+bool hf_permit_head(hf_stream *stream);
+bool hf_permit_request(hf_stream *stream, const hf_pb_type *type, const void *request);
 
 /* temporal/answer.c */
 void hf_answer_message(hf_stream *stream, const hf_pb_type *type, const void *message);

@@ -17,6 +17,7 @@
  * order of 3, 4 and 5, whatever the order of the events was. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "base/rng.h"
 
 #include <inttypes.h>
@@ -315,40 +316,6 @@ hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb)
     return hf_refuse_at(self, HF_ERR_CANCELED, verb, "%s: the workflow has ended", verb);
 }
 
-/* Signals that nobody took go along to the next run, or are named in the log. */
-static hf_status settle_signals(hf_op *op, hf_wf *wf)
-{
-    hf_arena *arena = &wf->recorder.arena;
-    const hf_command_record *closing = wf->closing;
-    if (hf_list_is_empty(&wf->signals)) {
-        return HF_OK;
-    }
-    if (closing->type == HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION) {
-        hf_pb_header *header = HF_ARENA_NEW(arena, hf_pb_header);
-        const hf_pb_header *own = closing->pb->continue_as_new_workflow_execution_command_attributes->header;
-        size_t count = own != NULL ? own->fields.count : 0;
-        hf_pb_header_fields_entry *fields = HF_ARENA_ARRAY(arena, hf_pb_header_fields_entry, count + 1);
-        hf_pb_payload *value = HF_ARENA_NEW(arena, hf_pb_payload);
-        hf_str bytes = hf_wf_encode_signals(wf, arena);
-        if (bytes.len == 0 || arena->status != HF_OK) {
-            return hf_fail(op, HF_ERR_NOMEM, "no memory for the signals of the next run");
-        }
-        value->data = bytes;
-        for (size_t i = 0; i < count; i++) {
-            fields[i] = own->fields.items[i];
-        }
-        fields[count] = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
-        header->fields.items = fields;
-        header->fields.count = count + 1;
-        closing->pb->continue_as_new_workflow_execution_command_attributes->header = header;
-    } else if (wf->is_current) {
-        const hf_wf_signal *first = HF_CONTAINER_CONST(hf_list_first(&wf->signals), hf_wf_signal, node);
-        hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_signals", "workflow=%.*s run=%.*s first=%.*s",
-               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), (int)first->name_len, first->name);
-    }
-    return HF_OK;
-}
-
 /* The main function has returned: its command goes behind all others, and handlers that still wait are canceled
  * (PROMISES T6). */
 static hf_status finish(hf_op *op, hf_wf *wf)
@@ -357,8 +324,13 @@ static hf_status finish(hf_op *op, hf_wf *wf)
         return HF_OK;
     }
     hf_assert(!wf->has_closed && !hf_node_is_linked(&wf->closing->node));
-    HF_TRY(settle_signals(op, wf));
-    hf_list_push_back(&wf->recorder.records, &wf->closing->node);
+    HF_TRY(hf_wf_settle_signals(op, wf));
+    hf_wf_name_leftovers(wf);
+    if (HF_CANARY(HF_BUG_CLOSING_NOT_LAST)) {
+        hf_list_push_front(&wf->recorder.records, &wf->closing->node);
+    } else {
+        hf_list_push_back(&wf->recorder.records, &wf->closing->node);
+    }
     wf->closing = NULL;
     wf->has_closed = true;
     if (!hf_list_is_empty(&wf->handlings)) {

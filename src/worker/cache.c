@@ -225,6 +225,7 @@ static int64_t end_idle(hf_wf_cache *cache, int64_t before_ns, hf_wf_summons *su
         if (wf->used_ns > before_ns || count == RELEASED_AT_ONCE) {
             return wf->used_ns;
         }
+        cache->given_back += wf->bytes;
         end_if_idle(cache, wf, summons);
         count++;
     }
@@ -263,6 +264,16 @@ int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns)
         hf_wf_summon(worker, &ended);
     }
     return look == 0 ? INT64_MAX : look;
+}
+
+size_t hf_wf_cache_given_back(hf_worker *worker, bool clears)
+{
+    hf_wf_cache *cache = &worker->cache;
+    hf_spin_lock(&cache->lock);
+    size_t bytes = cache->given_back;
+    cache->given_back = clears ? 0 : bytes;
+    hf_spin_unlock(&cache->lock);
+    return bytes;
 }
 
 /* ---- Steps that do not end --------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  * A handler that is replaced goes on with the function that it began with. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
@@ -336,10 +337,6 @@ void hf_wf_cancel_handlers(hf_wf *wf)
     HF_LIST_EACH(node, &wf->handlings)
     {
         hf_wf_handling *handling = HF_CONTAINER(node, hf_wf_handling, node);
-        if (wf->is_current && !handling->may_be_left) {
-            hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_handlers", "workflow=%.*s run=%.*s handler=%s",
-                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), handling->name);
-        }
         if (handling->branch != NULL) {
             hf_crew_cancel_member(wf->crew, handling->branch, "the workflow has ended");
         }
@@ -402,7 +399,18 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
     }
     query->in = hf_payload_view(arena, asked->query_args);
     query->arena = arena;
+    if (HF_CANARY(HF_BUG_QUERY_DRAWS)) {
+        uint64_t lost = 0;
+        hf_crew_random(wf->crew, &lost, sizeof lost);
+    }
     status = hf_wf_turn(op, wf);
+    if (HF_CANARY(HF_BUG_CONDITION_AFTER_QUERY) && status == HF_OK && query->has_ended) {
+        uint64_t number = 0;
+        hf_crew_set_now(wf->crew, hf_wall_now(wf->worker->rt));
+        while (status == HF_OK && hf_wf_wake_until(wf, &number)) {
+            status = hf_wf_turn(op, wf);
+        }
+    }
     if (status != HF_OK || !query->has_ended) { /* its fiber still uses the query and the task: they go with the run */
         hf_list_push_back(&wf->handlings, &query->node);
         wf->keeps_task = true;

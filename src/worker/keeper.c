@@ -27,12 +27,13 @@
 
 #include <stdio.h>
 
-enum { KEEPER_STACK_LEN = 256 * 1024 };
+enum { KEEPER_STACK_LEN = 256 * 1024, TRIM_BYTES = 4 << 20 };
 
 static const int64_t NAP_NS = 10 * INT64_C(1000000);
 static const int64_t LAST_WORD_NS =
     INT64_C(1000000000); /* how long the service may take to refuse the last results, once time is over */
-static const int64_t LISTEN_NS = 100 * INT64_C(1000000); /* how often the keeper looks for a signal, once it has to */
+static const int64_t TRIM_AFTER_NS = INT64_C(1000000000); /* how long released runs have to end */
+static const int64_t LISTEN_NS = 100 * INT64_C(1000000);  /* how often the keeper looks for a signal, once it has to */
 
 /* ---- From any thread --------------------------------------------------------------------------------------------- */
 
@@ -237,8 +238,40 @@ static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_unti
     return is_quiet && now.ns < ret_until->ns;
 }
 
+/* Runs that were released leave holes in the heap, which the system gets back only on request. This costs milliseconds, so
+ * it is done after a release that was large, when no more has come for a second and its fibers have ended, and not more
+ * often than runs can become idle. Returns when the keeper is to look again; INT64_MAX = it has no date. */
+static int64_t trim_heap(hf_worker *worker, int64_t now_ns)
+{
+    hf_env *env = worker->rt->env;
+    hf_span span = worker->options.idle_timeout;
+    size_t bytes = hf_wf_cache_given_back(worker, false);
+    if (bytes < TRIM_BYTES) {
+        return INT64_MAX;
+    }
+    int64_t next = worker->trimmed_ns != 0 ? hf_instant_after((hf_instant){worker->trimmed_ns}, span).ns : 0;
+    int64_t last = hf_instant_after((hf_instant){worker->trim_first_ns}, span).ns;
+    if (worker->trim_seen == 0) {
+        worker->trim_first_ns = now_ns;
+    }
+    if (worker->trim_seen == 0 || (bytes != worker->trim_seen && now_ns < last)) { /* more may come */
+        worker->trim_seen = bytes;
+        int64_t soon = hf_instant_after((hf_instant){now_ns}, hf_nanoseconds(TRIM_AFTER_NS)).ns;
+        worker->trim_ns = soon > next ? soon : next;
+    }
+    if (now_ns < worker->trim_ns) {
+        return worker->trim_ns;
+    }
+    (void)hf_wf_cache_given_back(worker, true);
+    env->ops->heap_trim(env);
+    worker->trim_seen = 0;
+    worker->trimmed_ns = now_ns;
+    return INT64_MAX;
+}
+
 /* When the keeper looks again if nobody rings: a runtime without threads has no watchdog that would ring, and a
- * signal does not ring. `idle_ns`: a run will have waited for too long then. */
+ * signal does not ring. `idle_ns`: a run will have waited for too long then, or the
+ * heap is to be trimmed. */
 static hf_instant next_look(hf_worker *worker, hf_instant now, int64_t idle_ns)
 {
     hf_instant last = last_moment(worker);
@@ -273,6 +306,8 @@ static void keep(hf_worker *worker)
         hf_instant now = env->ops->now(env);
         hf_instant until = HF_INSTANT_NEVER;
         int64_t idle_ns = hf_wf_cache_release_idle(worker, now.ns);
+        int64_t trim_ns = trim_heap(worker, now.ns);
+        idle_ns = trim_ns < idle_ns ? trim_ns : idle_ns;
         if (now.ns < last_moment(worker).ns) {
             (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now, idle_ns));
         } else if (has_patience(worker, now, &until)) {

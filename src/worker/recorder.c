@@ -8,6 +8,7 @@
  * cancelation is sent. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "fiber/crew/crew_private.h"
 
 #include <inttypes.h>
@@ -61,18 +62,23 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
     return record;
 }
 
+static bool is_to_go(const hf_command_record *record)
+{
+    return !record->is_withdrawn || (HF_CANARY(HF_BUG_WITHDRAWN_SENT) && record->pb != NULL);
+}
+
 hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena)
 {
     size_t count = 0;
     HF_LIST_EACH(node, &recorder->records)
     {
-        count += !HF_CONTAINER(node, hf_command_record, node)->is_withdrawn;
+        count += is_to_go(HF_CONTAINER(node, hf_command_record, node));
     }
     hf_pb_command_list list = {HF_ARENA_ARRAY(arena, hf_pb_command, count), 0};
     HF_LIST_EACH(node, &recorder->records)
     {
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
-        if (list.items != NULL && !record->is_withdrawn) {
+        if (list.items != NULL && is_to_go(record)) {
             hf_assert(record->pb != NULL); /* it goes with hf_recorder_compact, after the answer */
             list.items[list.count++] = *record->pb;
         }

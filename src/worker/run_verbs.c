@@ -1,6 +1,7 @@
 /* Verbs about the run itself: its facts, memory and scope, versions of its code, the next run of its chain. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "base/json.h"
 #include "base/span.h"
 #include "fiber/crew/crew_private.h"
@@ -144,7 +145,7 @@ static hf_str key_of(hf_wf *wf, const char *id)
 
 static bool has_marker(const hf_wf *wf, hf_str key)
 {
-    for (size_t i = 0; i < wf->own_count; i++) {
+    for (size_t i = HF_CANARY(HF_BUG_PATCH_FORGOTTEN) ? wf->own_count : 0; i < wf->own_count; i++) {
         if (wf->own[i]->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES &&
             hf_str_equal(hf_wf_patch_key(wf->own[i]->marker_recorded_event_attributes), key)) {
             return true;
@@ -179,6 +180,10 @@ static bool record_patch(hf_wf *wf, hf_str key, bool is_deprecated)
     a->details.count = 1;
     record->name = HF_STR(PATCH_MARKER);
     record->id = key;
+    if (HF_CANARY(HF_BUG_MARKER_OUT_OF_ORDER) && wf->is_current) {
+        hf_list_remove(&record->node);
+        hf_list_push_front(&wf->recorder.records, &record->node);
+    }
     return arena->status == HF_OK;
 }
 

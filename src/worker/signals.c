@@ -1,6 +1,7 @@
 /* Signals as a workflow sees them: a fiber waits for one, a handler takes it, or the run keeps it until somebody does. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sync/chan.h"
 #include "fiber/verbs.h"
@@ -280,7 +281,7 @@ static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
 hf_status hf_wf_flush_signals(hf_op *op, hf_wf *wf, bool *ret_any)
 {
     *ret_any = false;
-    if (!wf->has_takers) {
+    if (!wf->has_takers || (HF_CANARY(HF_BUG_LATE_HANDLER) && wf->is_current)) {
         return HF_OK;
     }
     wf->has_takers = false;

@@ -11,6 +11,7 @@
  * before they wait for anything. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "service/codec.h"
 
 #include "history/limits.h"
@@ -326,7 +327,7 @@ hf_status hf_wf_deliver_updates(hf_op *op, hf_wf *wf, int64_t before, size_t *ne
     bool is_found = true;
     while (is_found) {
         HF_TRY(request_at(op, wf, *next, &request, &id, &is_found));
-        if (is_found && request.event_id >= before) {
+        if (is_found && request.event_id >= before && !(HF_CANARY(HF_BUG_UPDATE_OUT_OF_ORDER) && wf->is_current)) {
             return HF_OK;
         }
         if (is_found) {

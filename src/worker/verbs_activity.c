@@ -10,6 +10,7 @@
  * in its bucket. given_up and leftovers are for the others, and for histories from before rule 3. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 
@@ -208,7 +209,7 @@ static hf_status join_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activi
         return HF_OK; /* it ended in the same step */
     }
     hf_assert(hf_node_is_linked(&activity->node));
-    if (!activity->has_ended) {
+    if (!activity->has_ended || HF_CANARY(HF_BUG_CANCEL_OF_ENDED)) {
         hf_wf_cancel_activity(wf, activity);
     }
     hf_wait_init(activity->wait, self, &ACTIVITY_END, activity, activity->wait->object_name);
@@ -345,7 +346,8 @@ hf_command_record *hf_wf_schedule(hf_wf *wf, hf_wf_activity *activity, const cha
 static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, const char *name, hf_on_cancel how)
 {
     hf_wait_init(activity->wait, self, &ACTIVITY, activity, name);
-    activity->is_joined = how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS);
+    activity->is_joined =
+        how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS) && !HF_CANARY(HF_BUG_ACTIVITY_NOT_JOINED);
     hf_status status = hf_park(self, activity->wait, HF_INSTANT_NEVER);
     if (status == HF_ERR_CANCELED && activity->is_joined && activity->scheduled_event_id != 0) {
         status = join_activity(self, wf, activity);

@@ -9,6 +9,7 @@
  * With HF_CANCEL_WAIT a canceled fiber asks the child to end and goes on waiting: the ask stays in its bucket. */
 #include "worker/wf.h"
 
+#include "base/canary.h"
 #include "base/span.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
@@ -140,7 +141,7 @@ static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask, const char 
     hf_wait wait;
     hf_wait_init(&wait, self, ask->is_child ? &CHILD : &EXTERNAL, ask, name);
     ask->wait = &wait;
-    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT;
+    ask->is_joined = ask->is_child && how == HF_CANCEL_WAIT && !HF_CANARY(HF_BUG_CHILD_NOT_JOINED);
     hf_status status = hf_park(self, &wait, HF_INSTANT_NEVER);
     if (status == HF_ERR_CANCELED && ask->event_id == 0) {
         hf_wf_withdraw_ask(wf, ask);

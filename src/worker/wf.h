@@ -543,6 +543,11 @@ hf_str hf_wf_patch_key(const hf_pb_marker_recorded_event_attributes *marker);
 
 /* activation.c: runs the fibers. Fails: HF_ERR_TIMEOUT: the run is lost. */
 hf_status hf_wf_turn(hf_op *op, hf_wf *wf);
+/* ends.c: what is left when the main function has returned, with wf->closing not among the records yet. The first puts
+ * signals that nobody took into the command of a continue-as-new. Fails: HF_ERR_NOMEM. The second names in the log, and in
+ * the closing command, what nobody took and what has not ended. */
+hf_status hf_wf_settle_signals(hf_op *op, hf_wf *wf);
+void hf_wf_name_leftovers(hf_wf *wf);
 /* Refuses a verb that makes a command in a run whose closing command is on its way: its handlers clean up, and what they
  * ask for is dropped, with a line in the log (PROMISES T9). Fails: HF_ERR_CANCELED. */
 hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb);

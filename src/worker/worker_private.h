@@ -60,6 +60,7 @@ typedef struct hf_wf_cache {
     size_t bytes;      /* sum of the memory that the runs have reported */
     bool is_closed;    /* stopping: runs end after their step */
     int64_t look_ns;   /* mono: when the keeper looks for idle runs; 0 = it has no date */
+    size_t given_back; /* bytes of runs that were released because they were idle, since the heap was trimmed */
     uint64_t released; /* runs that were told to end, so far */
 } hf_wf_cache;
 
@@ -124,8 +125,12 @@ struct hf_worker {
     hf_sched *near;    /* of the fiber that called hf_worker_run, where work begins; NULL = a plain thread called */
     atomic_int owners; /* the caller, and the keeper while there is one: the last frees the worker */
     hf_word word; /* the keeper sleeps on it and is woken when the worker should stop, is over, or a fiber is stuck */
-    _Atomic(int64_t) stop_ns;      /* mono: when it was told to stop; 0 = it was not */
-    int64_t started_ns;            /* mono */
+    _Atomic(int64_t) stop_ns; /* mono: when it was told to stop; 0 = it was not */
+    int64_t started_ns;       /* mono */
+    size_t trim_seen; /* the keeper: bytes of the release after which it will trim the heap; 0 = it has no reason to */
+    int64_t trim_first_ns;         /* mono: since when */
+    int64_t trim_ns;               /* mono: when it does, if no more is released until then */
+    int64_t trimmed_ns;            /* mono: when it has done so */
     int64_t hushed_ns;             /* the keeper: since when `hush` is closed; 0 = it is not */
     hf_chan *over;                 /* hf_worker_run may return */
     hf_status status;              /* why it stopped by itself */
@@ -262,6 +267,8 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes);
 /* Called by the keeper: runs that have waited for .idle_timeout are told to end. Returns when it is to look again;
  * INT64_MAX = when it is rung for. */
 int64_t hf_wf_cache_release_idle(hf_worker *worker, int64_t now_ns);
+/* Bytes that idle runs have given back since the last call with `clears`. */
+size_t hf_wf_cache_given_back(hf_worker *worker, bool clears);
 /* Called by the driver before it ends, also if the run was taken out before. */
 void hf_wf_cache_remove(hf_wf *wf);
 /* Tells all runs to end after the step they are at, and runs that come later, too. */

@@ -2,7 +2,11 @@
  * whatever happens to it brings it back. The names are those of docs/promises.md. */
 #include "support/support.h"
 
-#include "base/base.h"
+#include "base/arena.h"
+#include "base/env.h"
+#include "env/sim/sim_private.h"
+#include "fiber/core.h"
+#include "service/call.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -592,6 +596,35 @@ static hf_status send_go(void *arg)
     return status == HF_ERR_NOT_FOUND ? HF_OK : status;
 }
 
+/* The summary of the event that closed the run; "" = it has none. */
+static hf_status read_summary(hf_execution *run, char text[300])
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(hf_execution_id(run))};
+    hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_pb_history history = {0};
+    hf_call call;
+    hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &arena, NULL);
+    hf_status status = hf_service_ask(&op, service, &call);
+    if (status == HF_OK) {
+        const hf_pb_get_workflow_execution_history_response *response = call.response;
+        status = hf_pb_decode(&op, &hf_pb_history_type, response->history, &arena, &history);
+    }
+    text[0] = '\0';
+    if (status == HF_OK && HF_CHECK(history.events.count > 0)) {
+        const hf_pb_history_event *last = &history.events.items[history.events.count - 1];
+        const hf_pb_payload *summary = last->user_metadata != NULL ? last->user_metadata->summary : NULL;
+        HF_CHECK(last->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED);
+        (void)snprintf(text, 300, "%.*s", summary != NULL ? (int)summary->data.len : 0,
+                       summary != NULL ? summary->data.data : "");
+    }
+    hf_arena_deinit(&arena);
+    return status;
+}
+
 static hf_status send_two(void)
 {
     HF_AUTO(hf_execution_free) hf_execution *run = NULL;
@@ -604,10 +637,20 @@ static hf_status send_two(void)
     }
     HF_TRY(hf_join(scope));
     HF_CHECK(ends(run, HF_OK, "1"));
+    char summary[300];
+    static const char *const WANTED[] = {"",
+                                         "",
+                                         "\"it ended over 1 signal: go\"",
+                                         "\"it ended over 2 signals: go, go\"",
+                                         "\"it ended over 3 signals: go, go, go\"",
+                                         "\"it ended over 4 signals: go, go, go, go\""};
+    HF_TRY(read_summary(run, summary));
+    HF_CHECK_SAY(strcmp(summary, WANTED[accepted]) == 0, "%d were accepted, and the end says %s", accepted, summary);
     return HF_OK;
 }
 
-/* Five events at once for a run that takes one: each of the others was refused, or is named in the log. */
+/* Five events at once for a run that takes one: each of the others was refused, or is named in the log and at the end of the
+ * history. */
 static void N12_events_for_a_released_run_that_takes_one_are_never_lost_silently(void **state)
 {
     (void)state;
@@ -644,6 +687,48 @@ static void X16_a_release_leaves_activities_alone(void **state)
 {
     (void)state;
     play_scene((scene){.body = release_beside_work});
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t trims_now(void)
+{
+    return hf_sim_of(hf_runtime_current()->env)->heap_trims;
+}
+
+/* A run has more than 10 KiB. */
+static hf_status start_some(int first, int count)
+{
+    char id[16];
+    for (int i = first; i < first + count; i++) {
+        (void)snprintf(id, sizeof id, "m%d", i);
+        HF_TRY(start("wait", id, NULL));
+    }
+    return HF_OK;
+}
+
+static hf_status release_much(void)
+{
+    HF_TRY(start_some(0, 50)); /* too little to ask the system for it */
+    HF_TRY(hf_sleep(hf_seconds(90)));
+    (void)has(0, 50, 0);
+    HF_CHECK(trims_now() == 0);
+    HF_TRY(start_some(50, 600));
+    HF_TRY(hf_sleep(hf_seconds(60)));
+    HF_CHECK(trims_now() == 0);
+    HF_TRY(hf_sleep(hf_seconds(3)));
+    (void)has(0, 650, 0);
+    HF_CHECK(trims_now() == 1);
+    HF_TRY(start_some(650, 600)); /* once in .idle_timeout at most: these are released 60 s after the last ones */
+    HF_TRY(hf_sleep(hf_seconds(600)));
+    HF_CHECK_SAY(trims_now() == 2, "the heap was trimmed %llu times", (unsigned long long)trims_now());
+    return HF_OK;
+}
+
+static void the_memory_of_many_released_runs_goes_back_to_the_system(void **state)
+{
+    (void)state;
+    play_scene((scene){.body = release_much});
 }
 
 /* ---- Again and again ----------------------------------------------------------------------------------------------------- */
@@ -715,6 +800,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(N11_a_released_run_can_be_canceled),
     cmocka_unit_test(N12_events_for_a_released_run_that_takes_one_are_never_lost_silently),
     cmocka_unit_test(X16_a_release_leaves_activities_alone),
+    cmocka_unit_test(the_memory_of_many_released_runs_goes_back_to_the_system),
     cmocka_unit_test(a_run_is_released_and_loaded_100_000_times_without_growth),
 };
 

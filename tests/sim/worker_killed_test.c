@@ -200,7 +200,7 @@ static void kill_everywhere(uint64_t seed)
 static void N10_a_kill_between_any_two_commits_loses_and_doubles_no_event(void **state)
 {
     (void)state;
-    hf_each_seed("lives of a run that is killed before each commit", 20, kill_everywhere);
+    hf_each_seed("lives of a run that is killed before each commit", 8, kill_everywhere);
     print_message("%d commits in the last one\n", copy_count);
 }
 

@@ -94,7 +94,7 @@ static hf_status child_main(void *arg)
     return c->status;
 }
 
-static hf_join_policy some_join(walk *w)
+hf_join_policy storm_some_join(walk *w)
 {
     switch (storm_draw(w, 6)) {
     case 0:
@@ -117,7 +117,7 @@ static hf_status family(walk *w, child *children, size_t count)
 {
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     hf_span timeout = storm_draw(w, 2) == 0 ? storm_some_ticks(w, 8) : HF_SPAN_UNLIMITED;
-    hf_join_policy join = some_join(w);
+    hf_join_policy join = storm_some_join(w);
     hf_branch *jobs[CHILDREN_MAX];
     HF_TRY(storm_hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
     for (size_t i = 0; i < count; i++) {

@@ -35,6 +35,7 @@ uint64_t storm_draw(storm_walk *w, uint64_t bound);
 hf_span storm_ticks(storm_walk *w, uint64_t most);
 hf_span storm_some_ticks(storm_walk *w, uint64_t most); /* for bounds: never 0, which would mean no bound */
 hf_span storm_some_wait(storm_walk *w, uint64_t most);  /* for waits: sometimes HF_SPAN_OFF, which does not wait */
+hf_join_policy storm_some_join(storm_walk *w);
 hf_status storm_hear(storm_walk *w, hf_status status);
 hf_status storm_block(storm_walk *w, int most);
 

@@ -188,6 +188,51 @@ static hf_status run_child(walk *w)
     return storm_hear(w, status);
 }
 
+/* Activities and children without fibers, under any join; the owner waits beside them, or cancels one. */
+static hf_status fork_jobs(walk *w)
+{
+    enum { JOBS_MAX = 4 };
+    hf_payload outs[JOBS_MAX] = {{0}};
+    hf_branch *jobs[JOBS_MAX] = {NULL};
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_span timeout = storm_draw(w, 2) == 0 ? storm_some_ticks(w, 8) : HF_SPAN_UNLIMITED;
+    size_t count = 1 + (size_t)storm_draw(w, JOBS_MAX);
+    HF_TRY(storm_hear(w, hf_scope_open(&scope, .timeout = timeout, .join = storm_some_join(w))));
+    for (size_t i = 0; i < count; i++) {
+        static const hf_on_cancel HOWS[] = {HF_CANCEL_WAIT, HF_CANCEL_WAIT, HF_CANCEL_TRY, HF_CANCEL_ABANDON};
+        char text[64];
+        hf_status status = HF_OK;
+        if (w->all->is_child || storm_draw(w, 3) > 0) {
+            (void)snprintf(text, sizeof text, "%d", (int)(w->told % 100000));
+            status = hf_fork_activity(scope, "act", hf_payload_of_json(text), &outs[i], .task_queue = "other",
+                                      .start_to_close = storm_draw(w, 3) == 0 ? storm_some_ticks(w, 4) : hf_seconds(30),
+                                      .attempts_max = 1 + (int)storm_draw(w, 2),
+                                      .retry_initial = hf_milliseconds(STORM_TICK_MS),
+                                      .on_cancel = HOWS[storm_draw(w, HF_COUNT_OF(HOWS))], .ret_branch = &jobs[i]);
+        } else {
+            hf_child_options options = child_options(w);
+            (void)snprintf(text, sizeof text, "\"%" PRIu64 " 0 child\"", w->told);
+            options.ret_branch = &jobs[i];
+            status = hf_fork_child_with(scope, "program", hf_payload_of_json(text), &outs[i], &options);
+        }
+        (void)storm_hear(w, status);
+    }
+    if (storm_draw(w, 3) == 0 && storm_hear(w, hf_sleep(storm_ticks(w, 3))) == HF_ERR_EVICTED) {
+        return HF_ERR_EVICTED;
+    }
+    if (storm_draw(w, 4) == 0 && jobs[0] != NULL) {
+        (void)storm_hear(w, hf_branch_cancel(jobs[0]));
+    }
+    hf_status status = storm_hear(w, hf_join(scope));
+    for (size_t i = 0; i < count && status != HF_ERR_EVICTED; i++) {
+        if (jobs[i] != NULL) {
+            (void)storm_hear(w, hf_branch_status(jobs[i]));
+            w->told = hf_hash_mix(w->told, number_of(outs[i]));
+        }
+    }
+    return status == HF_ERR_CANCELED ? HF_OK : status; /* the scope's own; the next wait reports an outer one */
+}
+
 static const char *some_run(walk *w, char id[64])
 {
     switch (storm_draw(w, 3)) {
@@ -237,8 +282,9 @@ static hf_status read_facts(walk *w)
 hf_status storm_run_one(walk *w)
 {
     static hf_status (*const KINDS[])(walk *) = {
-        add_handler, add_handler, wait_for_handlers, wait_until,   wait_for_time,  try_signal,     fork_beside,
-        run_child,   run_child,   signal_other,      cancel_other, choose_version, choose_version, read_facts,
+        fork_jobs,    fork_jobs,     wait_for_time,  add_handler,    add_handler, wait_for_handlers,
+        wait_until,   wait_for_time, try_signal,     fork_beside,    run_child,   run_child,
+        signal_other, cancel_other,  choose_version, choose_version, read_facts,
     };
     return KINDS[storm_draw(w, HF_COUNT_OF(KINDS))](w);
 }

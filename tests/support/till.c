@@ -233,12 +233,87 @@ static hf_status buy(buyer *b)
     return status;
 }
 
-/* ---- Every verb that waits --------------------------------------------------------------------------------------------- */
+static hf_join_policy some_join(buyer *b)
+{
+    switch (draw(b, 6)) {
+    case 0:
+        return HF_JOIN_ANY;
+    case 1:
+        return HF_JOIN_COLLECT;
+    case 2:
+        return HF_JOIN_TOLERATE(1);
+    case 3:
+        return HF_JOIN_PARTIAL;
+    case 4:
+        return HF_JOIN_QUORUM(2);
+    default:
+        return HF_JOIN_ALL;
+    }
+}
 
 static hf_status nap(buyer *b)
 {
     return hear(b, hf_sleep(some_ticks(b, 6)));
 }
+
+/* The same for several at once, without a fiber for each, under any join. When that returns, all of them have ended. */
+static hf_status charge_all(buyer *b, const uint64_t *ids, hf_status *statuses, size_t count)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_span timeout = draw(b, 2) == 0 ? some_ticks(b, 8) : HF_SPAN_UNLIMITED;
+    hf_join_policy join = some_join(b);
+    hf_branch *jobs[FORKED_MAX] = {NULL};
+    HF_TRY(hear(b, hf_scope_open(&scope, .timeout = timeout, .join = join)));
+    for (size_t i = 0; i < count; i++) {
+        char text[64];
+        id_text(b, ids[i], text);
+        statuses[i] =
+            hear(b, hf_fork_activity(scope, "charge", hf_payload_of_json(text), NULL, .task_queue = "other",
+                                     .start_to_close = hf_seconds(30), .attempts_max = 1, .ret_branch = &jobs[i]));
+    }
+    if (draw(b, 4) == 0 && jobs[0] != NULL) {
+        HF_IGNORE(nap(b));
+        (void)hear(b, hf_branch_cancel(jobs[0]));
+    }
+    hf_status status = hear(b, hf_join(scope));
+    for (size_t i = 0; i < count && status != HF_ERR_EVICTED; i++) {
+        bool was_forked = statuses[i] == HF_OK;
+        HF_CHECK(!was_forked || hf_branch_is_done(jobs[i]));
+        statuses[i] = was_forked ? hear(b, hf_branch_status(jobs[i])) : statuses[i];
+    }
+    return status;
+}
+
+static hf_status buy_together(buyer *b)
+{
+    uint64_t ids[FORKED_MAX];
+    hf_status statuses[FORKED_MAX] = {HF_OK};
+    size_t count = 1 + (size_t)draw(b, FORKED_MAX);
+    int from = b->count;
+    if (b->count + FORKED_MAX > IDS_MAX) {
+        return HF_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = hf_hash_mix(hf_hash_mix(hf_hash_mix(b->all->seed, 7), b->all->owner), ++b->all->charges) | 1;
+    }
+    hf_status status = charge_all(b, ids, statuses, count);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (statuses[i] == HF_OK) {
+            b->ids[b->count++] = ids[i];
+        } else if (!is_sure_of_cancels) {
+            HF_TRY(refund(b, ids[i]));
+        }
+    }
+    if (status != HF_OK) { /* they did not do together what they should: nothing of it is to stand */
+        HF_TRY(give_back(b, from));
+    }
+    return status == HF_ERR_CANCELED ? HF_OK : status; /* the scope's own; the next wait reports an outer one */
+}
+
+/* ---- Every verb that waits --------------------------------------------------------------------------------------------- */
 
 static hf_status wait_for_signal(buyer *b)
 {
@@ -407,24 +482,6 @@ static hf_status branch_main(void *arg)
     return mine->status;
 }
 
-static hf_join_policy some_join(buyer *b)
-{
-    switch (draw(b, 6)) {
-    case 0:
-        return HF_JOIN_ANY;
-    case 1:
-        return HF_JOIN_COLLECT;
-    case 2:
-        return HF_JOIN_TOLERATE(1);
-    case 3:
-        return HF_JOIN_PARTIAL;
-    case 4:
-        return HF_JOIN_QUORUM(2);
-    default:
-        return HF_JOIN_ALL;
-    }
-}
-
 static hf_status family(buyer *b, branch *branches, size_t count)
 {
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -509,8 +566,9 @@ static hf_status one(buyer *b)
                                                   step_aside,
                                                   tell_other,
                                                   cancel_other};
-    static hf_status (*const NESTED[])(buyer *) = {under_lock, under_key,     with_permit,    fork_some, fork_some,
-                                                   fork_some,  bounded_block, shielded_block, use_flow,  send_child};
+    static hf_status (*const NESTED[])(buyer *) = {buy_together,  buy_together,   under_lock, under_key,
+                                                   with_permit,   fork_some,      fork_some,  fork_some,
+                                                   bounded_block, shielded_block, use_flow,   send_child};
     b->depth++;
     bool is_nested = b->depth < DEPTH_MAX && draw(b, 2) == 0;
     hf_status status = is_nested ? NESTED[draw(b, HF_COUNT_OF(NESTED))](b) : PLAIN[draw(b, HF_COUNT_OF(PLAIN))](b);

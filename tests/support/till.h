@@ -1,6 +1,6 @@
 /* A workflow that buys and gives back, as a seed says, and the world outside in which that counts.
  *
- * It charges through an activity, waits in every verb that can be canceled, inside all kinds of scopes, joins, deadlines and
+ * It charges through activities, with a fiber or without, waits in every verb that can be canceled, inside all kinds of scopes, joins, deadlines and
  * shields, and through children of its own. Whatever ends a block early, the block gives back what was bought in it. Its
  * result is the list of charges that stand. So in the end the charges outside minus the refunds are what the result says:
  * a canceled call that returned before its activity had ended would leave a charge that nobody gives back. */

@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -63,6 +66,15 @@ void hf_posix_pages_release(hf_env *env, void *pages, size_t len)
             (void)madvise(pages, len, MADV_DONTNEED);
         }
     }
+}
+
+/* The heap of glibc keeps what was freed between blocks that are in use; others give it back by themselves, or never. */
+void hf_posix_heap_trim(hf_env *env)
+{
+    (void)env;
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
 }
 
 void hf_posix_pages_discard(hf_env *env, void *pages, size_t len)

@@ -11,6 +11,7 @@ static const hf_env_ops OPS = {
 
     .allocate = hf_posix_allocate,
     .release = hf_posix_release,
+    .heap_trim = hf_posix_heap_trim,
     .pages_reserve = hf_posix_pages_reserve,
     .pages_release = hf_posix_pages_release,
     .pages_discard = hf_posix_pages_discard,

@@ -17,6 +17,7 @@ void hf_posix_print(hf_env *env, const char *text);
 /* memory.c */
 void *hf_posix_allocate(hf_env *env, size_t len, size_t align);
 void hf_posix_release(hf_env *env, void *ptr, size_t len);
+void hf_posix_heap_trim(hf_env *env);
 void *hf_posix_pages_reserve(hf_env *env, size_t len);
 void hf_posix_pages_release(hf_env *env, void *pages, size_t len);
 void hf_posix_pages_discard(hf_env *env, void *pages, size_t len);

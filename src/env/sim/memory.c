@@ -202,6 +202,11 @@ void hf_sim_pages_release(hf_env *env, void *pages, size_t len)
     }
 }
 
+void hf_sim_heap_trim(hf_env *env)
+{
+    hf_sim_of(env)->heap_trims++;
+}
+
 void hf_sim_pages_discard(hf_env *env, void *pages, size_t len)
 {
     (void)env;

@@ -152,6 +152,7 @@ static const hf_env_ops SIM_OPS = {
     .release = hf_sim_release,
     .pages_reserve = hf_sim_pages_reserve,
     .pages_release = hf_sim_pages_release,
+    .heap_trim = hf_sim_heap_trim,
     .pages_discard = hf_sim_pages_discard,
     .pages_guard = hf_sim_pages_guard,
     .pages_touched = hf_sim_pages_touched,

@@ -237,6 +237,7 @@ struct hf_sim {
     hf_rng rng_random; /* for the bytes that random() returns */
     uint64_t hash;     /* of the trace */
     uint64_t steps;
+    uint64_t heap_trims;    /* calls */
     int64_t now;            /* virtual, nanoseconds */
     hf_sim_options options; /* with the defaults filled in; 0 = off for every chance */
 
@@ -353,6 +354,7 @@ void *hf_sim_allocate(hf_env *env, size_t len, size_t align);
 void hf_sim_release(hf_env *env, void *ptr, size_t len);
 void *hf_sim_pages_reserve(hf_env *env, size_t len);
 void hf_sim_pages_release(hf_env *env, void *pages, size_t len);
+void hf_sim_heap_trim(hf_env *env); /* is only counted */
 void hf_sim_pages_discard(hf_env *env, void *pages, size_t len);
 bool hf_sim_pages_touched(hf_env *env, void *pages, size_t len, unsigned char *ret_touched);
 hf_guard_kind hf_sim_pages_guard(hf_env *env, void *pages, size_t len, hf_guard_kind kind);

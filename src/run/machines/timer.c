@@ -9,8 +9,6 @@
  * that a workflow never sees a timer fire that it has canceled. */
 #include "run/machines.h"
 
-#include <string.h>
-
 _Static_assert(HF_TIMER_STATE_COUNT == HF_TIMER_CANCELED + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_TIMER_STATE_COUNT] = {
     [HF_TIMER_NEW] = {"new", HF_BIT(HF_TIMER_STARTED)},
@@ -30,35 +28,6 @@ static bool move(hf_apply *a, hf_timer *timer, hf_timer_state state)
 }
 
 /* ---- Apply ----------------------------------------------------------------------------------------------------------- */
-
-hf_timer *hf_timer_add(hf_run_memory *memory, hf_run *run, int64_t started_id, hf_str timer_id, int64_t fire_time)
-{
-    if (!HF_VEC_RESERVE(memory, &run->timers)) {
-        return NULL;
-    }
-    hf_timer *timer = hf_run_alloc(memory, sizeof *timer);
-    if (timer == NULL) {
-        return NULL;
-    }
-    timer->started_id = started_id;
-    timer->fire_time = fire_time;
-    timer->state = HF_TIMER_STARTED;
-    hf_owned_set(memory, &timer->id, timer_id);
-    run->timers.items[run->timers.count++] = timer;
-    return timer;
-}
-
-static void drop(hf_run_memory *memory, hf_run *run, hf_timer *timer)
-{
-    hf_assert(run->timers.count > 0 && timer->state != HF_TIMER_STARTED); /* it has fired or was canceled */
-    size_t index = 0;
-    while (run->timers.items[index] != timer) {
-        index++;
-    }
-    run->timers.count--;
-    memmove(&run->timers.items[index], &run->timers.items[index + 1], (run->timers.count - index) * sizeof(hf_timer *));
-    hf_timer_free(memory, timer);
-}
 
 hf_status hf_timer_started(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
@@ -92,7 +61,7 @@ hf_status hf_timer_ended(hf_apply *a, hf_run *run, const hf_pb_history_event *ev
     if (!(fired && timer->state == HF_TIMER_FIRED) && !move(a, timer, fired ? HF_TIMER_FIRED : HF_TIMER_CANCELED)) {
         return hf_fail(a->op, HF_ERR_INVALID, "the timer of event %lld has ended", (long long)started_id);
     }
-    drop(a->memory, run, timer);
+    hf_timer_drop(a->memory, run, timer);
     return HF_OK;
 }
 

@@ -219,6 +219,21 @@ static void keep_path(hf_stream *stream, hf_str path)
     }
 }
 
+/* "Bearer hf_..."; whatever cannot be a key is only noted. */
+static void keep_bearer(hf_stream *stream, hf_str value)
+{
+    static const char BEARER[] = "bearer ";
+    size_t len = sizeof BEARER - 1;
+    bool is_bearer = value.len >= len;
+    for (size_t i = 0; i < len && is_bearer; i++) {
+        is_bearer = (value.data[i] | 0x20) == (BEARER[i] | 0x20);
+    }
+    stream->token_len = is_bearer ? value.len - len : 1;
+    if (stream->token_len == HF_KEY_LEN) {
+        memcpy(stream->token, value.data + len, HF_KEY_LEN);
+    }
+}
+
 static void on_field(void *state, hf_h2_stream *h2, hf_str name, hf_str value)
 {
     (void)state;
@@ -239,6 +254,8 @@ static void on_field(void *state, hf_h2_stream *h2, hf_str name, hf_str value)
         stream->has_encoding = !stream->is_gzip && !hf_str_equal(value, HF_STR("identity"));
     } else if (hf_str_equal(name, HF_STR("grpc-accept-encoding"))) {
         stream->takes_gzip = has_word(value, HF_STR("gzip"));
+    } else if (hf_str_equal(name, HF_STR("authorization"))) {
+        keep_bearer(stream, value);
     } else if (hf_str_equal(name, HF_STR("client-name"))) {
         stream->is_person = hf_str_equal(value, HF_STR("temporal-cli")) || hf_str_equal(value, HF_STR("temporal-ui"));
     } else if (hf_str_equal(name, HF_STR("grpc-timeout"))) {
@@ -290,6 +307,8 @@ static void on_head(void *state, hf_h2_stream *h2)
         stream->route = hf_route_find(hf_str_of(stream->path), &has_service);
         if (stream->route == NULL) {
             answer_unknown(stream, has_service);
+        } else {
+            (void)hf_permit_head(stream);
         }
     }
 }
@@ -403,6 +422,9 @@ static void ask(hf_stream *stream, hf_str bytes)
     if (status != HF_OK) {
         hf_answer_status(stream, status == HF_ERR_INVALID ? HF_GRPC_INVALID_ARGUMENT : HF_GRPC_RESOURCE_EXHAUSTED,
                          op.message[0] != '\0' ? op.message : "no memory for the request", NULL, NULL);
+        return;
+    }
+    if (!hf_permit_request(stream, info->request_type, request)) {
         return;
     }
     hf_call_init(&stream->call, stream->route->method, request, &stream->arena, on_done);

@@ -176,8 +176,11 @@ static sim_delivery *find_activity(sim_world *world, size_t run, int64_t number,
 void sim_left_activity(sim_world *world, const sim_slot *slot)
 {
     size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
+    if (slot->round != sim_activity_round(world, run, slot->scheduled_id)) {
+        return; /* its attempts have begun anew since, and may have the same numbers */
+    }
     sim_delivery *delivery = find_activity(world, run, slot->scheduled_id, slot->attempt);
-    if (delivery != NULL) { /* else its attempts have begun anew since */
+    if (delivery != NULL) {
         delivery->is_left = true;
     }
 }

@@ -36,6 +36,7 @@ static const struct {
     {HF_ERR_UNAVAILABLE, "HF_ERR_UNAVAILABLE", true},
     {HF_ERR_NOT_READY, "HF_ERR_NOT_READY", false},
     {HF_ERR_CONTINUED, "HF_ERR_CONTINUED", false},
+    {HF_PENDING, "HF_PENDING", false},
     {(hf_status)(HF_ERR_USER + 7), "HF_ERR_USER", false},
 };
 

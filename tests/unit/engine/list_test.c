@@ -7,6 +7,7 @@
 #include "support/engine_list.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The ids that a query finds, joined by '+'; "..." behind them: there is another page. */
 static const char *ids(const char *query)
@@ -254,6 +255,79 @@ static hf_status start_with(size_t count, size_t len)
     return slot->call.status;
 }
 
+static void start_big(const char *workflow_id, size_t memo_len)
+{
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    hf_pb_start_workflow_execution_request *request = HF_RIG_REQUEST(slot, start_workflow_execution);
+    hf_pb_workflow_type type = {.name = HF_STR("T")};
+    hf_pb_task_queue queue = {.name = HF_STR("q")};
+    char *bytes = calloc(1, memo_len);
+    hf_pb_payload payload = {.data = hf_str_of_len(bytes, memo_len)};
+    hf_pb_memo_fields_entry entry = {.key = HF_STR("k"), .value = &payload};
+    hf_pb_memo memo = {.fields = {&entry, 1}};
+    assert_non_null(bytes);
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->workflow_id = hf_str_of(workflow_id);
+    request->workflow_type = &type;
+    request->task_queue = &queue;
+    request->memo = &memo;
+    hf_rig_send(&rig, slot, HF_METHOD_START_WORKFLOW_EXECUTION, request);
+    assert_int_equal(slot->call.status, HF_OK);
+    free(bytes);
+}
+
+/* The ids of all pages. No page has more bytes than it may have, and there are several. */
+static const char *all_pages(const char *query)
+{
+    static char text[200];
+    char token[4000];
+    size_t len = 0;
+    int pages = 0;
+    text[0] = '\0';
+    do {
+        hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+        hf_pb_list_workflow_executions_request *request = HF_RIG_REQUEST(slot, list_workflow_executions);
+        size_t bytes = 0;
+        request->namespace = HF_STR(HF_RIG_NS);
+        request->query = hf_str_of(query);
+        request->next_page_token = hf_str_of_len(token, len);
+        hf_rig_send(&rig, slot, HF_METHOD_LIST_WORKFLOW_EXECUTIONS, request);
+        assert_int_equal(slot->call.status, HF_OK);
+        const hf_pb_list_workflow_executions_response *page = slot->call.response;
+        for (size_t i = 0; i < page->executions.count; i++) {
+            const hf_pb_workflow_execution_info *run = &page->executions.items[i];
+            (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s ",
+                           HF_STR_ARGS(run->execution->workflow_id));
+            bytes += run->memo != NULL ? run->memo->fields.items[0].value->data.len : 0;
+        }
+        assert_true(page->executions.count > 0 && bytes <= HF_LIST_PAGE_LEN);
+        len = page->next_page_token.len;
+        assert_true(len <= sizeof token);
+        if (len > 0) {
+            memcpy(token, page->next_page_token.data, len);
+        }
+        pages++;
+    } while (len > 0);
+    assert_true(pages >= 3);
+    return text;
+}
+
+/* A page is bounded in bytes, too, and no run is lost between two pages. */
+static void runs_with_large_memos_make_short_pages(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
+        reopen_with(&OPTIONS[i]);
+        start_big("a", 900 << 10);
+        start_big("b", 900 << 10);
+        start_big("c", 900 << 10);
+        hf_rig_do(&rig, "start d");
+        start_big("e", (2 << 20) - 100);
+        assert_string_equal(all_pages(""), "e d c b a ");
+        assert_string_equal(all_pages("ORDER BY WorkflowId"), "a b c d e ");
+    }
+}
+
 static void attributes_are_bounded(void **state)
 {
     (void)state;
@@ -372,6 +446,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(custom_attributes_have_types),
     TEST(namespaces_are_registered),
     TEST(attributes_are_bounded),
+    TEST(runs_with_large_memos_make_short_pages),
     TEST(run_S1_a_row_tells_as_much_as_the_run),
     TEST(deleted_runs_are_not_listed),
     TEST(a_tool_finds_the_same_in_a_store_at_rest),

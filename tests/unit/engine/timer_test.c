@@ -1,6 +1,10 @@
 /* Timers. */
 #include "fixture.h"
 
+#include "engine/load.h"
+
+#include <stdio.h>
+
 GOLDEN(a_timer_fires_once_after_a_restart, "start wf; poll; complete timer t 5s; crash; time 5s; crash; time 1h",
        FIRST_TASK "5 TimerStarted t after=5s\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n")
 
@@ -62,6 +66,38 @@ GOLDEN(a_run_does_not_close_while_another_firing_is_buffered,
                   "10 WorkflowTaskFailed scheduled=8 started=9 UnhandledCommand\n11 TimerFired t started=5\n"
                   "12 TimerFired u started=6\n13 WorkflowTaskScheduled attempt=1\n")
 
+/* So many that they are found by a table. Each step compares the run with its history, and looks for each timer by its id. */
+static void many_timers_are_found_by_their_ids(void **state)
+{
+    (void)state;
+    for (int small = 0; small < 2; small++) {
+        again(&(hf_core_options){.mem_max = small != 0 ? 1 : 0});
+        hf_rig_do(&rig, "start wf");
+        for (int i = 0; i < 100; i += 4) {
+            char step[300];
+            (void)snprintf(step, sizeof step,
+                           "poll; complete timer t%d %ds, timer t%d %ds, timer t%d %ds, timer t%d %ds; signal wf s", i,
+                           1000 + i * 37 % 100, i + 1, 1000 + (i + 1) * 37 % 100, i + 2, 1000 + (i + 2) * 37 % 100,
+                           i + 3, 1000 + (i + 3) * 37 % 100);
+            hf_rig_do(&rig, step);
+        }
+        hf_rig_do(&rig, "crash; poll; complete timer t50 1s => invalid; poll; complete untimer t50, timer t50 "
+                        "1s, untimer t0, untimer t99, untimer t17; signal wf s; poll; complete untimer t0 => invalid;"
+                        "time 1s; crash; poll; complete timer t0 1h, timer t50 1h");
+        hf_run *run = hf_run_find(rig.core, 1);
+        if (run != NULL) {
+            assert_int_equal(run->timers.count, 99 - 2 + 1);
+            assert_non_null(hf_run_timer_by_id(run, HF_STR("t98")));
+            assert_null(hf_run_timer_by_id(run, HF_STR("t99")));
+            assert_null(hf_run_timer_by_id(run, HF_STR("t100")));
+        }
+        hf_rig_do(&rig, "time 2000s; poll; complete timer t1 1s, untimer t0, untimer t50; time 1s; poll; complete");
+        run = hf_run_find(rig.core, 1);
+        assert_true(run == NULL || (run->timers.count == 0 && run->timer_index == NULL));
+        hf_rig_do(&rig, "signal wf s; poll; complete done");
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_timer_fires_once_after_a_restart),
     TEST(timers_fire_in_the_order_of_their_times),
@@ -74,6 +110,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_id_can_be_used_again_after_its_timer_fired),
     TEST(a_run_may_close_while_only_firings_that_it_takes_back_are_buffered),
     TEST(a_run_does_not_close_while_another_firing_is_buffered),
+    TEST(many_timers_are_found_by_their_ids),
 };
 
 int main(int argc, char **argv)

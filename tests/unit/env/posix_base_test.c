@@ -2,6 +2,7 @@
 #include "unit/env/posix_check.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 static void clocks_move_forward_and_random_bytes_differ(void **state)
@@ -38,6 +39,45 @@ static void memory_has_the_alignment_that_was_asked(void **state)
     }
     ops()->release(posix(), NULL, 0);
     assert_null(ops()->allocate(posix(), SIZE_MAX - 10, 4096));
+}
+
+static long resident_kib(void)
+{
+    long total = 0;
+    long resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld", &total, &resident), 2);
+    (void)fclose(file);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Blocks that are in use lie between those that were freed, so that the heap cannot just become shorter. */
+static void memory_between_blocks_in_use_goes_back_on_request(void **state)
+{
+    (void)state;
+#if !defined(__GLIBC__) || HF_ASAN || HF_TSAN
+    skip();
+#else
+    enum { COUNT = 2000, LEN = 32 * 1024 };
+    static void *blocks[2 * COUNT];
+    for (int i = 0; i < 2 * COUNT; i++) {
+        size_t len = i % 2 == 0 ? LEN : 64;
+        blocks[i] = ops()->allocate(posix(), len, 16);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, len);
+    }
+    for (int i = 0; i < 2 * COUNT; i += 2) {
+        ops()->release(posix(), blocks[i], LEN);
+    }
+    long before = resident_kib();
+    ops()->heap_trim(posix());
+    long after = resident_kib();
+    for (int i = 1; i < 2 * COUNT; i += 2) {
+        ops()->release(posix(), blocks[i], 64);
+    }
+    assert_true(after < before - COUNT * LEN / 1024 / 2);
+#endif
 }
 
 static void pages_are_zero_again_after_discard(void **state)
@@ -140,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_move_forward_and_random_bytes_differ),
         cmocka_unit_test(memory_has_the_alignment_that_was_asked),
+        cmocka_unit_test(memory_between_blocks_in_use_goes_back_on_request),
         cmocka_unit_test(pages_are_zero_again_after_discard),
         cmocka_unit_test(touching_a_guard_faults_and_its_neighbours_do_not),
         cmocka_unit_test(the_fork_marker_is_1_here_and_0_in_a_forked_process),

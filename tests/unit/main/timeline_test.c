@@ -34,7 +34,10 @@ static void put_history(hf_buf *history)
     put(history, &first);
     hf_pb_timer_started_event_attributes timer_started = {.timer_id = NASTY,
                                                           .start_to_fire_timeout = hf_pb_duration_of(hf_seconds(10))};
+    hf_pb_payload summary_text = {.metadata = {&encoding, 1}, .data = NASTY};
+    hf_pb_user_metadata summary = {.summary = &summary_text};
     hf_pb_history_event second = {
+        .user_metadata = &summary,
         .event_id = 2,
         .event_type = HF_EVENT_TYPE_TIMER_STARTED,
         .attributes_case = HF_PB_HISTORY_EVENT_TIMER_STARTED_EVENT_ATTRIBUTES,
@@ -70,6 +73,7 @@ static void names_do_not_command_the_terminal(void **state)
     };
     assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
     assert_non_null(strstr(hf_buf_text(&text), "timer ?[31mx  ?????"));
+    assert_non_null(strstr(hf_buf_text(&text), "  (<"));
     assert_is_plain(&text);
     hf_buf_deinit(&text);
     hf_buf_deinit(&history);

@@ -1,9 +1,9 @@
 # The library once more, with seeded bugs that sleep until a test wakes one (src/base/canary.h), and the model tests linked with it; the
-# models of the engine and of the store are the simulator and its images of power cuts. unit/model/canaries runs them. Plain builds only.
+# models of the engine, of the store and of the worker are the simulator, its images of power cuts, and the two storms. unit/model/canaries runs them. Plain builds only.
 
 set(objects "") # of all layers: those that have seeded bugs are compiled again
 foreach(layer IN LISTS HF_LAYERS)
-    if(layer MATCHES "^(fiber|store|run|ledger|engine)$")
+    if(layer MATCHES "^(fiber|store|run|ledger|engine|worker)$")
         get_target_property(includes hf_${layer} INCLUDE_DIRECTORIES)
         add_library(hf_${layer}_canary OBJECT ${HF_SOURCES_${layer}})
         target_include_directories(hf_${layer}_canary PRIVATE ${includes})
@@ -19,13 +19,17 @@ hf_store_schema(hf_store_canary)
 add_library(holdfast_canary STATIC ${objects})
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
-foreach(model scope chan keylock flight life crew hung engine images)
+foreach(model scope chan keylock flight life crew hung engine images storm charges)
     set(model_sources unit/model/${model}_model_test.c)
     if(model STREQUAL engine)
         file(GLOB disk CONFIGURE_DEPENDS support/vfs*.c)
         set(model_sources sim/engine_sim_test.c ${engine_sim_sources} ${disk})
     elseif(model STREQUAL images)
         set(model_sources sim/engine_crash_test.c ${engine_sim_sources} ${disk})
+    elseif(model STREQUAL storm)
+        set(model_sources sim/worker_storm_test.c support/storm.c support/storm_run.c support/eras.c)
+    elseif(model STREQUAL charges)
+        set(model_sources sim/worker_charges_test.c support/till.c support/eras.c)
     endif()
     add_executable(canary_${model} ${model_sources} support/support.c)
     target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1

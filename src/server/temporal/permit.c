@@ -1,0 +1,110 @@
+/* Whether a caller may make a call: by the key that it shows, the roles of the route, and every namespace that the request names.
+ *
+ * A request can name namespaces deep inside: the parts of a bundle, the targets of a workflow's commands. All of them are found by
+ * the tables of the messages, so that a new message is covered without a line here (CVE-2025-14986, CVE-2025-14987). */
+#include "server/server_private.h"
+
+#include "service/grpc_code.h"
+
+static int64_t seconds_of(const hf_stream *stream)
+{
+    hf_env *env = stream->link->door->env;
+    return env->ops->wall_now(env).ns / 1000000000;
+}
+
+static const hf_api_key *key_of(const hf_stream *stream, const hf_keyring *keys)
+{
+    return stream->token_len == HF_KEY_LEN
+               ? hf_keyring_find(keys, hf_str_of_len(stream->token, stream->token_len), seconds_of(stream))
+               : NULL;
+}
+
+bool hf_permit_head(hf_stream *stream)
+{
+    hf_keyring *keys = hf_door_keys(stream->link->door);
+    bool is_fine = keys == NULL || stream->route->roles == 0 || key_of(stream, keys) != NULL; /* server-K2 */
+    hf_keyring_unref(keys);
+    if (!is_fine) {
+        hf_answer_status(stream, HF_GRPC_UNAUTHENTICATED,
+                         stream->token_len == 0 ? "an API key is needed: authorization: Bearer hf_..."
+                                                : "the API key is not valid, or has expired",
+                         NULL, NULL);
+    }
+    return is_fine;
+}
+
+static bool is_namespace(const char *name)
+{
+    size_t len = strlen(name);
+    static const char WORD[] = "namespace";
+    return len >= sizeof WORD - 1 && strcmp(name + len - (sizeof WORD - 1), WORD) == 0;
+}
+
+typedef struct search {
+    const hf_api_key *key;
+    const hf_route *route;
+    hf_str outer;   /* of the request itself */
+    bool is_denied; /* the result */
+} search;
+
+static void look(search *s, const hf_pb_type *type, const void *message, int depth);
+
+static void look_at_field(search *s, const hf_pb_field *field, const char *name, const char *message, int depth)
+{
+    const void *at = message + field->offset;
+    bool is_set =
+        field->shape != HF_PB_ONEOF || *(const uint32_t *)(const void *)(message + field->case_offset) == field->number;
+    if (!is_set) {
+        return;
+    }
+    if (field->kind == HF_PB_STRING && field->shape != HF_PB_LIST && is_namespace(name)) {
+        const hf_str *value = at;
+        if (value->len > 0 && !hf_str_equal(*value, s->outer)) {
+            /* Another namespace than its own is a matter of writing there. */
+            static const hf_route ELSEWHERE = {.roles = HF_ROLE_WRITE | HF_ROLE_ADMIN};
+            s->is_denied |= !hf_api_key_may(s->key, &ELSEWHERE, *value);
+        }
+    } else if (field->kind == HF_PB_MESSAGE && (field->shape == HF_PB_LIST || field->shape == HF_PB_MAP)) {
+        const hf_pb_str_list *list = at; /* all lists begin with items and count */
+        for (size_t i = 0; i < list->count && !s->is_denied; i++) {
+            look(s, field->of.type, (const char *)(const void *)list->items + i * field->of.type->size, depth + 1);
+        }
+    } else if (field->kind == HF_PB_MESSAGE) {
+        const void *inner = *(const void *const *)at;
+        if (inner != NULL) {
+            look(s, field->of.type, inner, depth + 1);
+        }
+    }
+}
+
+static void look(search *s, const hf_pb_type *type, const void *message, int depth)
+{
+    hf_assert(depth <= HF_PB_DEPTH_MAX); /* wire-W3: it was decoded */
+    for (size_t i = 0; i < type->field_count && !s->is_denied; i++) {
+        look_at_field(s, &type->fields[i], type->names[i].name, message, depth);
+    }
+}
+
+bool hf_permit_request(hf_stream *stream, const hf_pb_type *type, const void *request)
+{
+    hf_keyring *keys = hf_door_keys(stream->link->door);
+    if (keys == NULL) {
+        return true;
+    }
+    search s = {.key = key_of(stream, keys), .route = stream->route, .outer = hf_request_namespace(type, request)};
+    bool is_known = s.key != NULL; /* keys may have changed since the head came */
+    s.is_denied = is_known && !hf_api_key_may(s.key, s.route, s.outer);
+    if (is_known && !s.is_denied) {
+        look(&s, type, request, 0);
+    }
+    hf_keyring_unref(keys);
+    if (!is_known) {
+        hf_answer_status(stream, HF_GRPC_UNAUTHENTICATED, "the API key is not valid, or has expired", NULL, NULL);
+    } else if (s.is_denied) {
+        static const hf_pb_permission_denied_failure DENIED = {.reason =
+                                                                   HF_STR_INIT("the API key has no such permission")};
+        hf_answer_status(stream, HF_GRPC_PERMISSION_DENIED, "Request unauthorized.",
+                         &hf_pb_permission_denied_failure_type, &DENIED);
+    }
+    return is_known && !s.is_denied;
+}
