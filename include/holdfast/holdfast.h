@@ -16,12 +16,14 @@
 #include <holdfast/header.h>
 #include <holdfast/io.h>
 #include <holdfast/json.h>
+#include <holdfast/local.h>
 #include <holdfast/keyed.h>
 #include <holdfast/list.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>
 #include <holdfast/run.h>
 #include <holdfast/runtime.h>
+#include <holdfast/saga.h>
 #include <holdfast/scope.h>
 #include <holdfast/service.h>
 #include <holdfast/sim.h>

@@ -15,6 +15,7 @@
 #define HOLDFAST_JSON_H
 
 #include <holdfast/payload.h>
+#include <holdfast/time.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +29,8 @@ typedef enum hf_field_kind {
     HF_FIELD_REAL,
     HF_FIELD_BOOL,
     HF_FIELD_JSON, /* a JSON text */
-    HF_FIELD_NULL
+    HF_FIELD_NULL,
+    HF_FIELD_TIME /* as text: "2024-02-29T12:00:00.500Z" */
 } hf_field_kind;
 
 /* A key and its value. Borrowed. */
@@ -36,7 +38,7 @@ typedef struct hf_field {
     const char *key;
     hf_field_kind kind;
     const char *text; /* HF_FIELD_TEXT; NULL is written as null */
-    int64_t number;   /* HF_FIELD_INT, HF_FIELD_BOOL */
+    int64_t number;   /* HF_FIELD_INT, HF_FIELD_BOOL, HF_FIELD_TIME: nanoseconds */
     double real;      /* HF_FIELD_REAL */
     hf_payload json;  /* HF_FIELD_JSON */
 } hf_field;
@@ -64,7 +66,8 @@ HF_BEGIN_DECLS
 
 /* A JSON object that the caller owns. Keys and texts are quoted and escaped; texts must be UTF-8. `fields` ends with
  * hf_field_end(). hf_payload_object below makes the list.
- * Fails: HF_ERR_INVALID: a text is not UTF-8, a real is not a number, a JSON text is none; HF_ERR_NOMEM. */
+ * Fails: HF_ERR_INVALID: a text is not UTF-8, a real is not a number, a JSON text is none, a time is out of range;
+ * HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_payload_object_of(const hf_field *fields, hf_payload *ret_payload);
 
 /* ---- Reading -------------------------------------------------------------------------------------------------------
@@ -150,6 +153,13 @@ static inline hf_field hf_field_json(const char *key, hf_payload value)
 {
     hf_field field = hf_field_make(key, HF_FIELD_JSON);
     field.json = value;
+    return field;
+}
+
+static inline hf_field hf_field_time(const char *key, hf_time value)
+{
+    hf_field field = hf_field_make(key, HF_FIELD_TIME);
+    field.number = value.ns;
     return field;
 }
 

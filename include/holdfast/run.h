@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H
 
+#include <holdfast/json.h>
 #include <holdfast/payload.h>
 #include <holdfast/scope.h>
 #include <holdfast/time.h>
@@ -50,13 +51,25 @@ HF_API hf_scope *hf_workflow_scope(void);
 /* For code that changes while runs are under way: if (hf_patched("express")) { new code } else { old code }
  *
  * True in runs that come here for the first time, and a marker in the history remembers it. False in a replay of a
- * history that was made without the call. The first call with an id decides for the rest of the run. `id` is copied and
- * has 1 to 1,000 bytes. False outside a workflow, too. */
+ * history that was made without the call. The first call with an id decides for the rest of the run, and the whole history is
+ * looked through: the call may be moved to where another step runs; within a step its place among the commands counts. `id` is copied and has 1 to 1,000 bytes. False outside a
+ * workflow, too. */
 HF_API bool hf_patched(const char *id);
 /* When no run takes the old branch any more, replaces hf_patched: from now on the marker may be missing in code and
  * history. Remove the call when the runs that have its marker are gone. Fails: HF_ERR_INVALID, HF_ERR_MISUSE,
  * HF_ERR_NOMEM, HF_ERR_EVICTED. */
 HF_API HF_MUST_USE hf_status hf_patch_deprecate(const char *id);
+
+/* Sets keys of the memo, which hf_describe shows, or of the search attributes, by which runs are found; keys that are not
+ * named keep their value, and hf_field_null("key") removes one. Returns at once: what others see changes when the step ends. A
+ * search attribute has the type of its field: text is Keyword, int is Int, real is Double, bool is Bool, time is Datetime, and
+ * a JSON array of texts is KeywordList; one that the namespace does not know (hf_search_attribute_add, list.h), or knows as
+ * another type, fails the workflow task until it does. `fields` ends with hf_field_end(); hf_memo_set and hf_search_set below make the list.
+ * Fails: HF_ERR_INVALID: no field, more than 100, a key that is empty, too long or there twice, or a value as in
+ * hf_payload_object (json.h); HF_ERR_TOO_BIG: more than 2 MiB; HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM,
+ * HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
+HF_API HF_MUST_USE hf_status hf_memo_set_of(const hf_field *fields);
+HF_API HF_MUST_USE hf_status hf_search_set_of(const hf_field *fields);
 
 /* return hf_continue_as_new(state);  Ends the run and starts the next one of its chain, with the same id and an empty
  * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. Signals that
@@ -66,6 +79,25 @@ HF_API HF_MUST_USE hf_status hf_continue_as_new_with(hf_payload in, const hf_con
 
 HF_END_DECLS
 
+/* hf_memo_set(fields...) and hf_search_set(fields...), for C and C++:
+ *     HF_TRY(hf_search_set(hf_field_text("customer", name), hf_field_int("cents", 4711))); */
+/* clang-format off */
+#ifndef __cplusplus
+#define hf_memo_set(...) hf_memo_set_of((const hf_field[]){__VA_ARGS__, hf_field_end()})
+#define hf_search_set(...) hf_search_set_of((const hf_field[]){__VA_ARGS__, hf_field_end()})
+#else
+template <class... Fields> static inline HF_MUST_USE hf_status hf_memo_set(Fields... fields)
+{
+    const hf_field list[] = {fields..., hf_field_end()};
+    return hf_memo_set_of(list);
+}
+template <class... Fields> static inline HF_MUST_USE hf_status hf_search_set(Fields... fields)
+{
+    const hf_field list[] = {fields..., hf_field_end()};
+    return hf_search_set_of(list);
+}
+#endif
+/* clang-format on */
 #define hf_patched(...) (hf_here(__FILE__, __LINE__), hf_patched(__VA_ARGS__))
 #define hf_patch_deprecate(...) (hf_here(__FILE__, __LINE__), hf_patch_deprecate(__VA_ARGS__))
 

@@ -142,6 +142,15 @@ HF_API hf_instant hf_now(hf_runtime *runtime);
 HF_API hf_time hf_wall_now(hf_runtime *runtime);
 /* Random bytes from the environment: seeded in a simulation. */
 HF_API HF_MUST_USE hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len);
+#define HF_UUID_LEN 37 /* bytes of the text, with its NUL */
+/* A random UUID of version 4, in lower case: HF_UUID_LEN bytes. In a workflow a replay gives the same. Fails: HF_ERR_MISUSE:
+ * there is no place for it; as hf_random. */
+HF_API HF_MUST_USE hf_status hf_uuid(char *ret_text);
+/* A line in the log of the runtime, with fields as a log function gets them: hf_note(HF_LOG_INFO, "charged", "cents=%d",
+ * cents). `event` is a constant word; `format` may be NULL. In a workflow the fields begin with workflow and run, in an
+ * activity also with its name, and nothing is written in a replay, or after an eviction; a step that is tried again writes its
+ * lines again. On a plain thread without a runtime warnings and errors go to stderr, and the others nowhere. */
+HF_API void hf_note(hf_log_level level, const char *event, const char *format, ...) HF_PRINTF(3, 4);
 
 typedef struct hf_dump_options {
     size_t size;    /* set by the macro */

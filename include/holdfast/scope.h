@@ -205,6 +205,9 @@ HF_API void hf_here(const char *file, int line);
  * deadline (true of every call with a timeout); HF_ERR_INVALID: in a workflow, the span is above 0 but below a
  * millisecond (true of every wait and bound there). */
 HF_API HF_MUST_USE hf_status hf_sleep(hf_span span);
+/* The same until a point in time of the wall clock; one that has passed: as hf_sleep(0). In a workflow it is a durable timer.
+ * Fails as hf_sleep. */
+HF_API HF_MUST_USE hf_status hf_sleep_until(hf_time when);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
 HF_API HF_MUST_USE hf_status hf_yield(void);
 /* For loops that compute: yields at every `every`-th call with the same counter, which starts at 0. */

@@ -98,6 +98,7 @@ typedef struct hf_worker_options {
     /* The same for all workers of the task queue together: the service hands out no more. Workers of a queue should
      * agree, because the last poll that names a number decides. 0 = any number. */
     double queue_activities_per_second;
+    int local_activities_max; /* local activities and side effects at once (local.h); 100, at most 512 */
 } hf_worker_options;
 
 typedef enum hf_worker_health {

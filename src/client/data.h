@@ -8,6 +8,7 @@
 #include "fiber/fail.h"
 #include "proto/pb.h"
 
+#include <holdfast/json.h>
 #include <holdfast/payload.h>
 
 /* The payloads that a workflow's fibers own, so that they go with the run. */
@@ -65,6 +66,9 @@ hf_str hf_failure_type_word(const hf_pb_failure *failure);
 
 /* Hands an operation's error record to the running fiber or thread. */
 hf_status hf_failure_raise_op(const hf_op *op);
+
+/* The value of a field as JSON, in the arena. Fails: HF_ERR_INVALID, HF_ERR_MISUSE: its kind is unknown; HF_ERR_NOMEM. */
+hf_status hf_field_encode(hf_op *op, const char *verb, const hf_field *field, hf_arena *arena, hf_str *ret_json);
 
 /* A bound for a message: the field is left out for 0, which is the default, and for HF_SPAN_UNLIMITED. */
 static inline hf_pb_duration hf_duration_of_bound(hf_span span)

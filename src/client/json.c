@@ -1,4 +1,6 @@
 /* JSON in payloads: paths, typed values, objects and structs. wire/json_read.h reads the texts, base/json.h writes them. */
+#include "wire/time_text.h"
+
 #include <holdfast/json.h>
 
 #include "base/env.h"
@@ -358,10 +360,19 @@ static void put_real(hf_json *json, double value)
     hf_json_raw(json, text, strlen(text));
 }
 
-static hf_status put_field(hf_op *op, const char *verb, hf_json *json, const hf_field *field)
+static hf_status put_time(hf_op *op, const char *verb, hf_json *json, const hf_field *field)
 {
-    HF_TRY(check_text(op, verb, field->key, field->key));
-    hf_json_key(json, field->key);
+    char text[HF_TIME_TEXT_LEN_MAX];
+    size_t len = hf_timestamp_format(hf_pb_timestamp_of((hf_time){field->number}), text);
+    if (len == 0) {
+        return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: '%.100s' is no time of the years 1 to 9999", verb, field->key);
+    }
+    hf_json_string_len(json, text, len);
+    return HF_OK;
+}
+
+static hf_status put_value(hf_op *op, const char *verb, hf_json *json, const hf_field *field)
+{
     switch (field->kind) {
     case HF_FIELD_TEXT:
         HF_TRY(field->text != NULL ? check_text(op, verb, field->key, field->text) : HF_OK);
@@ -395,10 +406,36 @@ static hf_status put_field(hf_op *op, const char *verb, hf_json *json, const hf_
     case HF_FIELD_NULL:
         hf_json_null(json);
         return HF_OK;
+    case HF_FIELD_TIME:
+        return put_time(op, verb, json, field);
     case HF_FIELD_END:
         break;
     }
     return hf_fail_at(op, HF_ERR_MISUSE, verb, "%s: '%.100s' has no kind that is known", verb, field->key);
+}
+
+static hf_status put_field(hf_op *op, const char *verb, hf_json *json, const hf_field *field)
+{
+    HF_TRY(check_text(op, verb, field->key, field->key));
+    hf_json_key(json, field->key);
+    return put_value(op, verb, json, field);
+}
+
+hf_status hf_field_encode(hf_op *op, const char *verb, const hf_field *field, hf_arena *arena, hf_str *ret_json)
+{
+    hf_buf buf;
+    hf_json json;
+    hf_buf_init(&buf, memory_of_process(), HF_PAYLOAD_COPY_LEN_MAX);
+    hf_json_init(&json, &buf);
+    hf_status status = put_value(op, verb, &json, field);
+    if (status == HF_OK && hf_buf_status(&buf) == HF_OK) {
+        *ret_json = hf_arena_copy(arena, hf_str_of_len(buf.data, buf.len));
+    }
+    if (status == HF_OK && (hf_buf_status(&buf) != HF_OK || arena->status != HF_OK)) {
+        status = hf_fail_at(op, HF_ERR_NOMEM, verb, "%s: no memory for '%.100s'", verb, field->key);
+    }
+    hf_buf_deinit(&buf);
+    return status;
 }
 
 /* One object that is being written. */
@@ -487,6 +524,7 @@ static hf_status take_member(look *l, const hf_member *member, char *to)
         return HF_OK;
     case HF_FIELD_JSON:
     case HF_FIELD_NULL:
+    case HF_FIELD_TIME:
     case HF_FIELD_END:
         break;
     }

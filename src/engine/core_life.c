@@ -284,7 +284,7 @@ void hf_core_stop(hf_core *core, hf_status status, const char *why)
     }
 }
 
-hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
+hf_str hf_uuid_in(hf_arena *arena, uint64_t high, uint64_t low)
 {
     char text[HF_UUID_LEN];
     hf_uuid_text(high, low, text);

@@ -172,6 +172,6 @@ static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
 }
 
 /* A version 4 UUID of these bits, as text. */
-hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
+hf_str hf_uuid_in(hf_arena *arena, uint64_t high, uint64_t low);
 
 #endif

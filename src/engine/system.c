@@ -44,7 +44,7 @@ void hf_system_info_call(hf_core *core, hf_call *call)
 static hf_str namespace_id(hf_arena *arena, hf_str name)
 {
     static const unsigned char KEYS[2][HF_SIPHASH_KEY_LEN] = {"namespace id, 1", "namespace id, 2"};
-    return hf_uuid(arena, hf_siphash(KEYS[0], name), hf_siphash(KEYS[1], name));
+    return hf_uuid_in(arena, hf_siphash(KEYS[0], name), hf_siphash(KEYS[1], name));
 }
 
 void hf_namespace_fill(const hf_core *core, hf_arena *arena, hf_str name, hf_pb_namespace_info *info,

@@ -408,6 +408,10 @@ void *hf_rt_alloc(hf_runtime *rt, size_t len);          /* zeroed; NULL = out of
 void hf_rt_free(hf_runtime *rt, void *ptr, size_t len); /* accepts NULL */
 void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *format, ...) HF_PRINTF(4, 5);
 void hf_fatal(hf_runtime *rt, const char *message, int exit_code);
+/* The fields with which every line of hf_note begins, on the running fiber or thread. False: nothing is written. There is one
+ * such function in a process, the worker's. */
+typedef bool (*hf_note_prefix)(char *fields, size_t capacity);
+void hf_note_prefix_with(hf_note_prefix prefix);
 /* The runtime that a verb acts on: the option, else that of the running fiber. NULL: neither fits, and `op` says
  * why. */
 hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option);

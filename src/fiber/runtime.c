@@ -1,4 +1,5 @@
 /* The runtime: puts an environment, an allocator, schedulers and a pool together, and takes them apart again. */
+#include "base/uuid.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/io/fd.h"
@@ -610,6 +611,57 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
     hf_op_init(&op);
     hf_status status = env->ops->random(env, &op, ret_bytes, len);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
+}
+
+hf_status hf_uuid(char *ret_text)
+{
+    uint64_t bits[2] = {0, 0};
+    if (ret_text == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_uuid needs a place for %d bytes", HF_UUID_LEN);
+    }
+    HF_TRY(hf_random(NULL, bits, sizeof bits));
+    hf_uuid_text(bits[0], bits[1], ret_text);
+    return HF_OK;
+}
+
+/* ---- hf_note ----------------------------------------------------------------------------------------------------------- */
+
+static _Atomic(hf_note_prefix) note_prefix;
+
+void hf_note_prefix_with(hf_note_prefix prefix)
+{
+    atomic_store(&note_prefix, prefix);
+}
+
+void hf_note(hf_log_level level, const char *event, const char *format, ...)
+{
+    char fields[1024] = "";
+    hf_note_prefix prefix = atomic_load(&note_prefix);
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    hf_runtime *rt = hf_runtime_current();
+    if ((self != NULL && self->is_evicted) || (prefix != NULL && !prefix(fields, sizeof fields))) {
+        return;
+    }
+    size_t len = strlen(fields);
+    if (format != NULL && format[0] != '\0' && len + 2 < sizeof fields) {
+        va_list args;
+        va_start(args, format);
+        if (len > 0) {
+            fields[len++] = ' ';
+        }
+        hf_fields_vformat(fields + len, sizeof fields - len, format, args);
+        va_end(args);
+    }
+    event = event != NULL ? event : "note";
+    if (rt != NULL) {
+        rt->log(rt->log_state, level, event, fields);
+    } else if (level >= HF_LOG_WARN) {
+        char line[1200];
+        hf_env *env = hf_env_posix();
+        (void)snprintf(line, sizeof line, "holdfast %s: %.100s %s\n", level == HF_LOG_WARN ? "warning" : "error", event,
+                       fields);
+        env->ops->print(env, line);
+    }
 }
 
 hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)

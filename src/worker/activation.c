@@ -10,12 +10,13 @@
  *     4  signals in order: to a waiting fiber, to a handler, else kept; updates,
  *        to their handlers, among them                                            settle
  *     5  ends of activities, fired timers, a cancel, in order                     settle
- *     6  if the main function has returned: its command, behind all others; handlers that still wait are canceled
+ *     6  ends of local activities, one by one: a marker, and                      settle
+ *     7  if the main function has returned: its command, behind all others; handlers that still wait are canceled
  *
  * To settle is to give turns until nobody has anything to do: in a turn every fiber runs that is ready; then handlers
  * that were added get signals that had been kept; then fibers in hf_wait_until look, one by one. Replay relies on the
  * order of 3, 4 and 5, whatever the order of the events was. */
-#include "worker/wf.h"
+#include "worker/local.h"
 
 #include "base/canary.h"
 #include "base/rng.h"
@@ -143,6 +144,7 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
     if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK || !hf_wf_learn(wf, event)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
     }
+    wf->task_timeout = hf_pb_duration_span(started->workflow_task_timeout);
     HF_TRY(take_over_signals(op, wf, started->header));
     if (!wf->is_reseeded || !hf_wf_plays_by(wf, HF_WF_RULE_SEED)) {
         seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
@@ -347,6 +349,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     const hf_pb_history_event *started = p.items[p.count - 1];
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
+    wf->recorder.patches_are_free = hf_wf_plays_by(wf, HF_WF_RULE_PATCHES);
     wf->has_passed = false;
     note_ends(wf, p);
     hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
@@ -360,6 +363,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     if (!wf->has_begun) {
         return hf_fail(op, HF_ERR_INVALID, "the history does not begin with WorkflowExecutionStarted");
     }
+    HF_TRY(hf_wf_play_locals(op, wf, settle));
     HF_TRY(finish(op, wf));
     if (hf_crew_is_disturbed(wf->crew)) {
         return hf_fail(op, HF_ERR_CONFLICT, "a fiber of the workflow was woken by something outside of it");

@@ -9,6 +9,7 @@
  * sends the result to the service. The fiber binds itself as a local value, so that fibers that the function forks
  * find their activity, too. */
 #include "worker/activity_private.h"
+#include "worker/local.h"
 
 #include "base/fields.h"
 #include "base/span.h"
@@ -253,6 +254,25 @@ static void leave_to_timeout(activity *act)
     }
 }
 
+/* A local activity: the job decides what becomes of it. A failure of NULL means that its time is over. */
+static void tell_job(activity *act, hf_status status, hf_pb_failure *failure)
+{
+    if (status == HF_PENDING) {
+        status = HF_ERR_UNSUPPORTED;
+        failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(status)),
+                                         HF_STR("a local activity cannot be answered later (HF_PENDING)"), true);
+    }
+    if (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested)) {
+        failure = hf_failure_canceled(&act->arena, HF_STR("the workflow canceled the activity"),
+                                      hf_payload_encode(&act->arena, act->out));
+    } else if (status != HF_OK && hf_now(NULL).ns >= act->until_ns) {
+        failure = NULL;
+    } else if (status == HF_ERR_FAILED) {
+        apply_verdict(act, failure);
+    }
+    hf_local_job_hear(act->job, act->facts.attempt, status, &act->out, status != HF_OK ? failure : NULL);
+}
+
 /* The answer comes later, from somebody else: from now on the attempt belongs to no process. A heartbeat carries that
  * word, and the last details. */
 static void let_go(activity *act)
@@ -275,6 +295,10 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
         return;
     }
     status = check_result(act, status, &failure);
+    if (act->job != NULL) {
+        tell_job(act, status, failure);
+        return;
+    }
     if (status == HF_PENDING) {
         let_go(act);
     } else if (status == HF_OK) {
@@ -304,7 +328,8 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
 static hf_status call_function(void *arg)
 {
     activity *act = arg;
-    return act->entry->function(act->in, &act->out);
+    return act->job != NULL && act->job->effect != NULL ? act->job->effect(act->job->effect_arg, &act->out)
+                                                        : act->entry->function(act->in, &act->out);
 }
 
 /* How long this attempt may take, and which option bounds it; 0 = no bound. */
@@ -327,7 +352,8 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
 {
     hf_branch *job = NULL;
     hf_status status =
-        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_branch = &job);
+        hf_fork(scope, call_function, act, .name = act->facts.name,
+                .on = act->job != NULL ? act->worker->local_pool : act->worker->pool, .ret_branch = &job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
@@ -417,6 +443,9 @@ static void free_activity(activity *act)
     (void)hf_chan_free(atomic_load(&act->beat));
     hf_arenas_give(&worker->arenas, &act->arena);
     hf_activity_free_slot(act);
+    if (act->job != NULL) {
+        hf_local_job_unref(act->job);
+    }
     worker->memory.release(worker->memory.state, act, sizeof *act);
 }
 
@@ -467,6 +496,8 @@ static const char *text_in(hf_arena *arena, hf_str text)
     return copy != NULL ? copy : "";
 }
 
+static const hf_function_entry EFFECT = {.on_fiber = false}; /* of hf_side_effect, which has a function of its own */
+
 static void fill_facts(activity *act)
 {
     const hf_pb_poll_activity_task_queue_response *task = act->task;
@@ -486,7 +517,54 @@ static void fill_facts(activity *act)
         .last = hf_payload_view(&act->arena, task->heartbeat_details),
     };
     act->in = hf_payload_view(&act->arena, task->input);
-    act->entry = hf_function_find(&act->worker->activities, name);
+    bool is_effect = act->job != NULL && act->job->effect != NULL;
+    act->entry = is_effect ? &EFFECT : hf_function_find(&act->worker->activities, name);
+}
+
+/* Enters it in the list of the busy ones and starts its fiber, which may have ended when this returns. On failure it is
+ * freed. Fails: HF_ERR_NOMEM; HF_ERR_CANCELED: the worker takes nothing on. */
+static hf_status start(activity *act)
+{
+    hf_worker *worker = act->worker;
+    atomic_init(&act->until_ns, INT64_MAX);
+    act->lapse_ns = INT64_MAX;
+    atomic_init(&act->has_slot, true);
+    fill_facts(act);
+    act->started_ns = hf_now(NULL).ns;
+    hf_spin_lock(&worker->busy_lock);
+    hf_list_push_back(&worker->busy, &act->busy);
+    hf_spin_unlock(&worker->busy_lock);
+    hf_status status = act->arena.status;
+    hf_worker_count(worker, &worker->jobs_count, 1);
+    if (status == HF_OK) {
+        status = hf_fork(worker->jobs, run_activity, act, .name = "activity",
+                         .stack_size = act->entry != NULL ? act->entry->stack_size : 0);
+    }
+    if (status != HF_OK) {
+        if (act->job == NULL) {
+            worker->service->ops->unwanted(worker->service, act->task->task_token);
+        }
+        free_activity(act);
+        hf_worker_count(worker, &worker->jobs_count, -1);
+    }
+    return status;
+}
+
+hf_status hf_activity_begin_local(hf_op *op, hf_local_job *job)
+{
+    hf_worker *worker = job->worker;
+    activity *act = worker->memory.allocate(worker->memory.state, sizeof *act, _Alignof(activity));
+    if (act == NULL) {
+        (void)hf_sem_release(worker->local_slots, 1);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a local activity");
+    }
+    memset(act, 0, sizeof *act);
+    act->worker = worker;
+    act->job = job;
+    atomic_fetch_add(&job->refs, 1);
+    act->arena = hf_arenas_take(&worker->arenas);
+    act->task = &job->task;
+    return start(act);
 }
 
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
@@ -502,27 +580,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     hf_assert(task->task_token.len > 0); /* poller.c has checked it */
     memset(act, 0, sizeof *act);
     act->worker = worker;
-    atomic_init(&act->until_ns, INT64_MAX);
-    act->lapse_ns = INT64_MAX;
-    atomic_init(&act->has_slot, true);
     act->arena = *arena;
     act->task = task;
-    fill_facts(act);
-    act->started_ns = hf_now(NULL).ns;
-    hf_spin_lock(&worker->busy_lock);
-    hf_list_push_back(&worker->busy, &act->busy);
-    hf_spin_unlock(&worker->busy_lock);
-    hf_status status = act->arena.status;
-    hf_worker_count(worker, &worker->jobs_count, 1);
-    if (status == HF_OK) {
-        status = hf_fork(worker->jobs, run_activity, act, .name = "activity",
-                         .stack_size = act->entry != NULL ? act->entry->stack_size : 0); /* it may have ended by now */
-    }
-    if (status != HF_OK) {
-        worker->service->ops->unwanted(worker->service, task->task_token);
-        free_activity(act);
-        hf_worker_count(worker, &worker->jobs_count, -1);
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
-    }
-    return HF_OK;
+    return start(act) == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
 }

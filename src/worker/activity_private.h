@@ -15,6 +15,7 @@ typedef struct hf_activity_own_failure {
 
 struct hf_activity_work {
     hf_worker *worker;
+    struct hf_local_job *job;  /* of a local activity (local.h), which is told its end; NULL = the service is */
     hf_node busy;              /* in worker->busy */
     atomic_bool has_returned;  /* the function has returned, and its result is being sent */
     int64_t started_ns;        /* mono */
@@ -29,7 +30,7 @@ struct hf_activity_work {
     atomic_int pins; /* calls of hf_activity_cancel that use `work`; raised under worker->busy_lock */
     hf_scope *beats;
     _Atomic(const hf_fiber *) fiber; /* with .on_fiber: the fiber, while the function runs; identifies a zombie */
-    atomic_bool has_slot;            /* of worker->activity_slots: given back once, at the end or before */
+    atomic_bool has_slot;            /* of hf_activity_slots: given back once, at the end or before */
     _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
     atomic_bool is_beating;          /* the fiber that sends was forked */
     int64_t lapse_ns;   /* mono: the service must take a heartbeat before; used by that fiber; INT64_MAX = no bound */
@@ -63,9 +64,17 @@ hf_payload hf_activity_take_details(hf_activity_work *act);
 /* Starts the fiber that sends heartbeats, if the activity has a heartbeat timeout. */
 void hf_activity_expect_beats(hf_activity_work *act);
 
+/* Where its slot is from. */
+static inline hf_sem *hf_activity_slots(const hf_activity_work *act)
+{
+    return act->job != NULL ? act->worker->local_slots : act->worker->activity_slots;
+}
+
 /* ---- reach.c ----------------------------------------------------------------------------------------------------- */
 /* Its scope may be canceled by hf_activity_cancel from now on; a cancel that came earlier is carried out. */
 void hf_activity_be_reachable(hf_activity_work *act, hf_scope *scope);
+/* The attempt at hand of a local activity, pinned for hf_activity_cancel; NULL = none is under way. */
+hf_activity_work *hf_activity_pin_local(const struct hf_local_job *job);
 /* Waits until no call of hf_activity_cancel uses it. */
 void hf_activity_await_pins(hf_activity_work *act);
 /* Nobody cancels the scope any more. */

@@ -80,8 +80,8 @@ static void take_out(hf_wf_cache *cache, hf_wf *wf)
 /* Locked. Ends the run if it has nothing to do: a driver evicts its fibers. */
 static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wf_summons *summons)
 {
-    if (wf->posted > 0) {
-        return;
+    if (wf->posted > 0 || (wf->has_jobs && !cache->is_closed)) {
+        return; /* what its jobs did would be done again */
     }
     hf_assert(!wf->is_told); /* worker-K2 */
     take_out(cache, wf);
@@ -182,6 +182,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     hf_assert(wf->posted > 0);
     wf->posted--;
     wf->used_ns = now;
+    wf->has_jobs = !hf_list_is_empty(&wf->local_jobs);
     if (hf_node_is_linked(&wf->lru)) {
         hf_list_remove(&wf->lru);
         hf_list_push_back(&cache->lru, &wf->lru);

@@ -178,8 +178,7 @@ static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char
     return HF_OK;
 }
 
-hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
-                               const hf_activity_options *options)
+hf_status hf_wf_check_work(hf_op *op, hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options)
 {
     HF_TRY(check_names(op, wf, name, options));
     if (hf_wf_plays_by(wf, HF_WF_RULE_SPANS)) {
@@ -194,5 +193,12 @@ hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payloa
         in.data == NULL) { /* bytes without a word for them were dropped before */
         HF_TRY(check_input(op, name, in));
     }
+    return HF_OK;
+}
+
+hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
+                               const hf_activity_options *options)
+{
+    HF_TRY(hf_wf_check_work(op, wf, name, in, options));
     return check_others(op, wf, name, options->id, wf->activity_seq + 1);
 }

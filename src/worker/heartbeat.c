@@ -205,6 +205,9 @@ hf_status hf_activity_heartbeat(hf_payload details)
     if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
         return hf_failure_raise_op(&op);
     }
+    if (act->job != NULL) {
+        return hf_canceled(); /* nobody waits for it */
+    }
     hf_payload copy = hf_payload_none();
     HF_TRY(hf_payload_copy(details, &copy));
     hf_spin_lock(&act->lock);

@@ -68,28 +68,35 @@ static hf_status check_rules(hf_op *op, const hf_pb_history_event *event)
     return HF_OK;
 }
 
-static bool is_completion(hf_str event)
+/* Whether an event of a page is looked at before it is played. */
+static bool is_of_interest(hf_str event)
 {
     hf_pb_raw field;
     while (hf_pb_next(&event, &field)) {
         if (field.number == EVENT_TYPE) {
-            return field.value == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
+            return field.value == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED || field.value == HF_EVENT_TYPE_MARKER_RECORDED;
         }
     }
     return false;
 }
 
-/* Of all steps of a page, before one of them is played. */
-static hf_status check_page(hf_op *op, hf_worker *worker, hf_str bytes)
+/* Looks at the rules of all steps of a page, and at the markers of patches, before one of them is played. */
+static hf_status check_page(hf_op *op, hf_wf *wf, hf_str bytes)
 {
+    hf_worker *worker = wf->worker;
     hf_arena scratch = hf_arenas_take(&worker->arenas);
     hf_status status = HF_OK;
     hf_pb_raw field;
     while (status == HF_OK && hf_pb_next(&bytes, &field)) {
-        if (field.number == HISTORY_EVENT && field.wire == HF_PB_WIRE_BYTES && is_completion(field.bytes)) {
+        if (field.number == HISTORY_EVENT && field.wire == HF_PB_WIRE_BYTES && is_of_interest(field.bytes)) {
             hf_pb_history_event event = {0};
             status = hf_pb_decode(op, &hf_pb_history_event_type, field.bytes, &scratch, &event);
             status = status == HF_OK ? check_rules(op, &event) : status;
+            if (status == HF_OK && event.event_type == HF_EVENT_TYPE_MARKER_RECORDED) {
+                status =
+                    hf_codec_decode(op, worker->service->codec, &hf_pb_history_event_type, &event, &scratch, false);
+                status = status == HF_OK ? hf_wf_note_patch(op, wf, &event) : status;
+            }
             hf_arena_reset(&scratch);
         }
     }
@@ -108,6 +115,35 @@ static void end_page(hf_wf_reader *r)
         page *last = HF_CONTAINER(hf_list_last(&r->task->pages), page, node);
         last->last = r->id_next - 1;
     }
+}
+
+/* hf_patched looks through the whole history: of pages that are played later, the markers are noted now, and nothing else is
+ * kept of them. Most histories have one page. */
+static hf_status note_rest(hf_op *op, hf_wf_reader *r)
+{
+    hf_worker *worker = r->wf->worker;
+    hf_arena tokens = hf_arenas_take(&worker->arenas);
+    hf_str token = r->has_noted || r->is_last ? (hf_str){NULL, 0} : hf_arena_copy(&tokens, r->token);
+    hf_status status = tokens.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a page of history");
+    r->has_noted |= !r->is_last;
+    while (status == HF_OK && token.len > 0) {
+        hf_arena arena = hf_arenas_take(&worker->arenas);
+        hf_pb_workflow_execution execution = {.workflow_id = r->wf->id, .run_id = r->wf->run_id};
+        hf_pb_get_workflow_execution_history_request request = {
+            .namespace = worker->namespace_, .execution = &execution, .next_page_token = token};
+        hf_call call;
+        hf_worker_call_init(worker, &call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &arena);
+        call.replays = true;
+        status = hf_service_ask(op, worker->service, &call);
+        if (status == HF_OK) {
+            const hf_pb_get_workflow_execution_history_response *response = call.response;
+            status = response->history.len > 0 ? check_page(op, r->wf, response->history) : HF_OK;
+            token = hf_arena_copy(&tokens, response->next_page_token);
+        }
+        hf_arenas_give(&worker->arenas, &arena);
+    }
+    hf_arenas_give(&worker->arenas, &tokens);
+    return status;
 }
 
 /* Asks for the page with the reader's token; empty = the first one. */
@@ -137,7 +173,8 @@ static hf_status fetch(hf_op *op, hf_wf_reader *r)
     r->is_last = r->token.len == 0;
     *made = (page){.arena = arena, .last = IS_READ};
     hf_list_push_back(&r->task->pages, &made->node);
-    return r->rest.len > 0 ? check_page(op, worker, r->rest) : HF_OK;
+    HF_TRY(r->rest.len > 0 ? check_page(op, r->wf, r->rest) : HF_OK);
+    return note_rest(op, r);
 }
 
 hf_status hf_wf_open_history(hf_op *op, hf_wf *wf, hf_wtask *task, hf_wf_reader *ret_reader)
@@ -156,7 +193,8 @@ hf_status hf_wf_open_history(hf_op *op, hf_wf *wf, hf_wtask *task, hf_wf_reader 
     if (wf->event_id_next == 1 && (t->query != NULL || t->previous_started_event_id > 0)) {
         atomic_fetch_add(&wf->worker->replays, 1);
     }
-    return t->history.len > 0 ? check_page(op, wf->worker, t->history) : HF_OK;
+    HF_TRY(t->history.len > 0 ? check_page(op, wf, t->history) : HF_OK);
+    return note_rest(op, ret_reader);
 }
 
 /* ---- Events ------------------------------------------------------------------------------------------------------ */

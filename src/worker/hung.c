@@ -27,7 +27,7 @@ static void describe(const activity *act, int64_t now_ns, char text[REPORT_LEN])
 void hf_activity_free_slot(activity *act)
 {
     if (atomic_exchange(&act->has_slot, false)) {
-        (void)hf_sem_release(act->worker->activity_slots, 1);
+        (void)hf_sem_release(hf_activity_slots(act), 1);
     }
 }
 
@@ -48,14 +48,14 @@ static void label(void *arg, hf_label *ret_label)
     hf_label_add(ret_label, "run", act->facts.run_id);
 }
 
-hf_status hf_activity_watch_pool(hf_worker *worker)
+hf_status hf_activity_watch_pool(hf_worker *worker, hf_dispatcher *pool)
 {
     static const hf_watchdog_ops OPS = {label, on_zombie};
     hf_op op;
     hf_op_init(&op);
     hf_fiber *self = hf_enter(worker->rt);
-    hf_assert(worker->pool != NULL);
-    hf_status status = hf_watchdog_pool(&op, worker->pool, &OPS);
+    hf_assert(pool != NULL);
+    hf_status status = hf_watchdog_pool(&op, pool, &OPS);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
 
@@ -63,6 +63,7 @@ void hf_activity_see_zombies(hf_worker *worker)
 {
     char texts[REPORT_MAX][REPORT_LEN];
     int count = 0;
+    int local_count = 0; /* among them */
     int64_t now = hf_now(worker->rt).ns;
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->busy_lock);
@@ -76,6 +77,7 @@ void hf_activity_see_zombies(hf_worker *worker)
                 describe(act, now, texts[count]);
             }
             count++;
+            local_count += act->job != NULL;
         }
     }
     hf_spin_unlock(&worker->busy_lock);
@@ -84,8 +86,11 @@ void hf_activity_see_zombies(hf_worker *worker)
          i++) { /* the runtime has logged the fiber, but only by its name "activity" */
         hf_log(worker->rt, HF_LOG_ERROR, "zombie_on_fiber", "%s slot=free", texts[i]);
     }
-    if (count > 0) {
-        (void)hf_sem_release(worker->activity_slots, count);
+    if (count > local_count) {
+        (void)hf_sem_release(worker->activity_slots, count - local_count);
+    }
+    if (local_count > 0) {
+        (void)hf_sem_release(worker->local_slots, local_count);
     }
 }
 

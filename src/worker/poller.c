@@ -57,6 +57,7 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
         return hf_fail(op, HF_ERR_INVALID, "a workflow task without an execution");
     }
     task->task = response->task_token.len > 0 ? response : NULL; /* else the poll's time is over */
+    task->is_ahead = call.run_ahead;
     return HF_OK;
 }
 

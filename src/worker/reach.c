@@ -5,6 +5,7 @@
  * activity is pinned under the lock of worker->busy, canceled without the lock, and waits until nobody pins it before it
  * closes the scope. */
 #include "worker/activity_private.h"
+#include "worker/local.h"
 
 typedef struct hf_activity_work activity;
 
@@ -20,7 +21,7 @@ void *hf_activity_pin(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
     {
         activity *act = HF_CONTAINER(node, activity, busy);
         const hf_pb_workflow_execution *execution = act->task->workflow_execution;
-        if (execution != NULL && hf_str_equal(execution->run_id, run_id) &&
+        if (act->job == NULL && execution != NULL && hf_str_equal(execution->run_id, run_id) &&
             hf_str_equal(act->task->activity_id, activity_id) && !atomic_load(&act->has_returned)) {
             found = act; /* the newest one: an earlier attempt may still hang */
         }
@@ -29,6 +30,27 @@ void *hf_activity_pin(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
         atomic_fetch_add(&found->pins, 1);
     }
     hf_spin_unlock(&worker->busy_lock);
+    return found;
+}
+
+hf_activity_work *hf_activity_pin_local(const hf_local_job *job)
+{
+    hf_worker *worker = job->worker;
+    activity *found = NULL;
+    hf_fiber *self = hf_enter(NULL);
+    hf_spin_lock(&worker->busy_lock);
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        activity *act = HF_CONTAINER(node, activity, busy);
+        if (act->job == job && !atomic_load(&act->has_returned)) {
+            found = act; /* the newest one: an earlier attempt may still hang */
+        }
+    }
+    if (found != NULL) {
+        atomic_fetch_add(&found->pins, 1);
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    hf_leave(self);
     return found;
 }
 

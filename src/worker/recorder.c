@@ -196,8 +196,8 @@ static const struct {
     {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
      HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, 0},
-    {HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, 0},
+    {HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, HF_COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES},
+    {HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, HF_COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES},
 };
 
 bool hf_event_is_of_command(int32_t event_type)
@@ -250,6 +250,7 @@ static claim claim_of(const hf_pb_history_event *event)
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
         c.name = event->marker_recorded_event_attributes->marker_name;
         c.id = hf_wf_patch_key(event->marker_recorded_event_attributes);
+        c.id = c.id.len > 0 ? c.id : hf_wf_local_key(event->marker_recorded_event_attributes);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_CANCELED_EVENT_ATTRIBUTES) {
         c.id = event->timer_canceled_event_attributes->timer_id;
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
@@ -307,14 +308,61 @@ enum { SIDE_LEN = 160 };
 
 #define WHY_NOT_SAME "; its code was changed, or reads something that changes: see holdfast/workflow.h"
 
+/* The marker of a patch, in a step that was played by HF_WF_RULE_PATCHES: the code may ask for it in another step, or not any
+ * more. The runs that have it take the new branch in any case. */
+static bool is_free_patch(const hf_recorder *recorder, const hf_pb_history_event *event)
+{
+    return recorder->patches_are_free &&
+           event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES &&
+           hf_wf_patch_key(event->marker_recorded_event_attributes).len > 0;
+}
+
+/* The record of this patch, if the step has one. `*ret_first`: no other record is before it. */
+static hf_command_record *find_free(const hf_recorder *recorder, hf_str key, bool *ret_first)
+{
+    *ret_first = true;
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+        if (record->is_free && hf_str_equal(record->id, key)) {
+            return record;
+        }
+        *ret_first &= record->is_withdrawn || record->is_free;
+    }
+    return NULL;
+}
+
+/* The next record that must have an event. Those that need none, or whose event may be anywhere, are passed over. */
+static hf_node *next_bound(hf_recorder *recorder)
+{
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+        if (record->is_withdrawn) {
+            hf_list_remove(node);
+        } else if (!record->is_free) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
 hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event,
                             hf_command_record **ret_record)
 {
-    hf_node *node = hf_list_first(&recorder->records);
-    while (node != NULL && HF_CONTAINER(node, hf_command_record, node)->is_withdrawn) {
-        hf_list_remove(node);
-        node = hf_list_first(&recorder->records);
+    if (is_free_patch(recorder, event)) {
+        bool is_first = false;
+        hf_command_record *patch =
+            find_free(recorder, hf_wf_patch_key(event->marker_recorded_event_attributes), &is_first);
+        if (patch == NULL || is_first) { /* else its place among the commands of this step differs */
+            if (patch != NULL) {
+                hf_list_remove(&patch->node);
+            }
+            *ret_record = patch;
+            return HF_OK;
+        }
     }
+    hf_node *node = next_bound(recorder);
     hf_command_record *record = node != NULL ? HF_CONTAINER(node, hf_command_record, node) : NULL;
     claim c = claim_of(event);
     if ((record == NULL || !agrees(record, &c)) && hf_wf_is_deprecated_patch(event)) {
@@ -341,7 +389,7 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
     HF_LIST_EACH(node, &recorder->records)
     {
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
-        if (!record->is_withdrawn) {
+        if (!record->is_withdrawn && !record->is_free) {
             char ours[SIDE_LEN];
             describe_record(ours, sizeof ours, record);
             return hf_fail(op, HF_ERR_CONFLICT,

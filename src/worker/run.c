@@ -14,7 +14,7 @@
  * which answers it as failed; a later result of the step is dropped. Where the watchdog may take a thread away, the
  * driver gets its turn back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. Meanwhile the
  * next task makes the run again, on a new fiber (cache.c, worker-D2). */
-#include "worker/wf.h"
+#include "worker/local.h"
 
 #include <inttypes.h>
 
@@ -105,8 +105,12 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->signals);
     hf_list_init(&wf->signal_waits);
     hf_list_init(&wf->payloads.boxes);
+    hf_list_init(&wf->locals);
+    hf_list_init(&wf->local_jobs);
+    hf_list_init(&wf->local_ends);
     hf_list_init(&wf->untils);
     hf_list_init(&wf->patches);
+    hf_list_init(&wf->marks);
     hf_list_init(&wf->names);
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
@@ -237,10 +241,11 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     hf_arena_deinit(&arena);
 }
 
-static void set_sticky(hf_worker *worker, hf_pb_respond_workflow_task_completed_request *request,
+static void set_sticky(const hf_wf *wf, hf_pb_respond_workflow_task_completed_request *request,
                        hf_pb_sticky_execution_attributes *sticky, hf_pb_task_queue *queue)
 {
-    if (worker->sticky_queue.len == 0) {
+    const hf_worker *worker = wf->worker;
+    if (worker->sticky_queue.len == 0 || wf->hands_over) {
         return;
     }
     queue->name = worker->sticky_queue;
@@ -329,10 +334,12 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
         .messages = hf_recorder_messages(&wf->recorder, &next->arena),
     };
-    set_sticky(worker, &request, &sticky, &queue);
+    set_sticky(wf, &request, &sticky, &queue);
+    request.force_create_new_workflow_task = wf->beats;
+    request.return_new_workflow_task |= wf->beats && !wf->hands_over; /* the jobs are here */
     request.query_results = *results;
-    uint32_t rules[] = {HF_WF_RULE_SPANS,  HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,
-                        HF_WF_RULE_TIMERS, HF_WF_RULE_SEED,     HF_WF_RULE_FAILURES};
+    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,   HF_WF_RULE_TIMERS,
+                        HF_WF_RULE_SEED,  HF_WF_RULE_FAILURES, HF_WF_RULE_PATCHES, HF_WF_RULE_CHILDREN};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),
@@ -378,6 +385,8 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     hf_wf_reader reader;
     HF_TRY(hf_wf_open_history(op, wf, task, &reader));
     wf->messages = &task->task->messages;
+    wf->is_asked = task->task->queries.count > 0 || task->task->messages.count > 0;
+    wf->is_ahead = task->is_ahead;
     return hf_wf_apply(op, wf, &reader, task->task->started_event_id);
 }
 
@@ -425,6 +434,8 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     }
     hf_wf_cache_enter_step(wf, task);
     query_results results = {NULL, 0};
+    wf->step_ns = hf_now(NULL).ns;
+    wf->beats = false;
     hf_status status = play(&op, wf, task);
     atomic_fetch_add(&worker->conflicts, status == HF_ERR_CONFLICT);
     if (status == HF_OK) {
@@ -446,7 +457,7 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     }
     end_task(wf, task);
     if (status == HF_OK && !wf->has_closed) {
-        status = hf_recorder_compact(&wf->recorder);
+        status = wf->hands_over ? HF_ERR_EVICTED : hf_recorder_compact(&wf->recorder);
     }
     return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
 }
@@ -470,6 +481,7 @@ static size_t bytes_of(const hf_wf *wf)
 static void end_run(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
+    hf_wf_locals_stop(wf);
     if (wf->is_lost) { /* its fiber may come back late: the tasks that wait are for the run that takes its place */
         hf_wf_give_back(worker, &wf->tasks);
         hf_crew_close(wf->crew);
@@ -478,6 +490,7 @@ static void end_run(hf_wf *wf)
         hf_wf_cache_remove(wf);
         hf_crew_close(wf->crew);
     }
+    hf_wf_locals_close(wf);
     if (wf->is_given_up) {
         hf_log(worker->rt, HF_LOG_WARN, "workflow_came_back", "workflow=%.*s run=%.*s message=it_is_evicted",
                HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id));

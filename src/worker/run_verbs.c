@@ -154,6 +154,37 @@ static bool has_marker(const hf_wf *wf, hf_str key)
     return false;
 }
 
+static bool is_marked(const hf_wf *wf, hf_str key)
+{
+    HF_LIST_EACH(node, &wf->marks)
+    {
+        const hf_wf_mark *mark = HF_CONTAINER_CONST(node, hf_wf_mark, node);
+        if (hf_str_equal(key, hf_str_of_len(mark->key, mark->len))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_status hf_wf_note_patch(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+{
+    hf_assert(event->event_type == HF_EVENT_TYPE_MARKER_RECORDED);
+    hf_str key = event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES
+                     ? hf_wf_patch_key(event->marker_recorded_event_attributes)
+                     : (hf_str){NULL, 0};
+    if (key.len == 0 || is_marked(wf, key)) {
+        return HF_OK;
+    }
+    hf_wf_mark *mark = hf_arena_zero(&wf->kept, sizeof *mark + key.len, _Alignof(hf_wf_mark));
+    if (mark == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the patches of a history");
+    }
+    mark->len = key.len;
+    memcpy(mark->key, key.data, key.len);
+    hf_list_push_back(&wf->marks, &mark->node);
+    return HF_OK;
+}
+
 static bool record_patch(hf_wf *wf, hf_str key, bool is_deprecated)
 {
     hf_arena *arena = &wf->recorder.arena;
@@ -180,11 +211,25 @@ static bool record_patch(hf_wf *wf, hf_str key, bool is_deprecated)
     a->details.count = 1;
     record->name = HF_STR(PATCH_MARKER);
     record->id = key;
+    record->is_free = hf_wf_plays_by(wf, HF_WF_RULE_PATCHES);
     if (HF_CANARY(HF_BUG_MARKER_OUT_OF_ORDER) && wf->is_current) {
         hf_list_remove(&record->node);
         hf_list_push_front(&wf->recorder.records, &record->node);
     }
     return arena->status == HF_OK;
+}
+
+/* Whether the run takes the new branch, and whether this step makes the marker. A step that was played before knows the whole
+ * history: the marker may be of another step, if the call was moved. */
+static bool is_new_branch(const hf_wf *wf, hf_str key, bool *ret_makes_marker)
+{
+    bool is_patched = wf->is_current || has_marker(wf, key);
+    *ret_makes_marker = is_patched;
+    if (hf_wf_plays_by(wf, HF_WF_RULE_PATCHES)) {
+        *ret_makes_marker = wf->is_current ? !is_marked(wf, key) : is_patched;
+        is_patched |= is_marked(wf, key);
+    }
+    return is_patched;
 }
 
 /* Decides for the rest of the run, and records the marker if there is one. */
@@ -207,8 +252,9 @@ static hf_status decide(hf_fiber *self, hf_wf *wf, const char *verb, const char 
     size_t len = strlen(id);
     hf_str key = key_of(wf, id);
     hf_wf_patch *patch = hf_arena_zero(&wf->kept, sizeof *patch + len, _Alignof(hf_wf_patch));
-    bool is_patched = key.len > 0 && patch != NULL && (wf->is_current || has_marker(wf, key));
-    if (key.len == 0 || patch == NULL || (is_patched && !record_patch(wf, key, is_deprecated))) {
+    bool makes_marker = false;
+    bool is_patched = key.len > 0 && patch != NULL && is_new_branch(wf, key, &makes_marker);
+    if (key.len == 0 || patch == NULL || (makes_marker && !record_patch(wf, key, is_deprecated))) {
         wf->is_nomem = true;
         return hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory for patch '%.100s'", id);
     }

@@ -245,8 +245,8 @@ static const hf_pb_payloads *details_of_end(const hf_pb_history_event *end)
 }
 
 /* Tells the code how an activity failed: that it did (ActivityFailureInfo), because of what it said. */
-static hf_status raise_failed(hf_wf *wf, hf_status status, const char *type, const char *name, const char *what,
-                              hf_pb_activity_failure_info *info, hf_pb_failure *cause)
+hf_status hf_wf_raise_activity(hf_wf *wf, hf_status status, const char *type, const char *name, const char *what,
+                               hf_pb_activity_failure_info *info, hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];
     hf_pb_activity_type activity_type = {.name = hf_str_of(name)};
@@ -271,7 +271,7 @@ static hf_status failed(hf_wf *wf, const char *name, hf_str id, const hf_pb_acti
                                         .identity = end->identity,
                                         .activity_id = id,
                                         .retry_state = end->retry_state};
-    return raise_failed(wf, HF_ERR_FAILED, "ActivityFailed", name, "failed", &info, end->failure);
+    return hf_wf_raise_activity(wf, HF_ERR_FAILED, "ActivityFailed", name, "failed", &info, end->failure);
 }
 
 static hf_status timed_out(hf_wf *wf, const char *name, hf_str id,
@@ -281,7 +281,7 @@ static hf_status timed_out(hf_wf *wf, const char *name, hf_str id,
                                         .started_event_id = end->started_event_id,
                                         .activity_id = id,
                                         .retry_state = end->retry_state};
-    return raise_failed(wf, HF_ERR_TIMEOUT, "ActivityTimedOut", name, "timed out", &info, end->failure);
+    return hf_wf_raise_activity(wf, HF_ERR_TIMEOUT, "ActivityTimedOut", name, "timed out", &info, end->failure);
 }
 
 static hf_status canceled(hf_wf *wf, const char *name, hf_str id,
@@ -293,7 +293,7 @@ static hf_status canceled(hf_wf *wf, const char *name, hf_str id,
                                         .activity_id = id};
     hf_pb_canceled_failure_info how = {.details = end->details};
     hf_pb_failure cause = {.failure_info_case = HF_PB_FAILURE_CANCELED_FAILURE_INFO, .canceled_failure_info = &how};
-    return raise_failed(wf, HF_ERR_CANCELED, "ActivityCanceled", name, "was canceled", &info, &cause);
+    return hf_wf_raise_activity(wf, HF_ERR_CANCELED, "ActivityCanceled", name, "was canceled", &info, &cause);
 }
 
 hf_status hf_wf_activity_outcome(hf_wf *wf, const char *name, const hf_wf_activity *activity, bool is_canceled,

@@ -386,24 +386,80 @@ static hf_status start_child(hf_fiber *self, hf_wf *wf, const char *type, hf_pay
     return wait_for(self, wf, ask, type, o->on_cancel);
 }
 
-/* Tells the code that a child failed, because of what it said. */
-static hf_status failed(hf_wf *wf, const char *type, const hf_pb_child_workflow_execution_failed_event_attributes *end)
+/* Tells the code how a child ended: "child workflow 'pay' failed", because of `cause`. */
+static hf_status raise_end(hf_wf *wf, hf_status status, const char *word, const char *type, const char *what,
+                           hf_pb_child_workflow_execution_failure_info info, hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];
-    hf_pb_child_workflow_execution_failure_info info = {.namespace = end->namespace,
-                                                        .workflow_execution = end->workflow_execution,
-                                                        .workflow_type = end->workflow_type,
-                                                        .initiated_event_id = end->initiated_event_id,
-                                                        .started_event_id = end->started_event_id,
-                                                        .retry_state = end->retry_state};
-    (void)snprintf(text, sizeof text, "child workflow '%s' failed", type);
+    (void)snprintf(text, sizeof text, "child workflow '%s' %s", type, what);
     hf_pb_failure failure = {.message = hf_str_of(text),
-                             .cause = end->failure,
+                             .cause = cause,
                              .failure_info_case = HF_PB_FAILURE_CHILD_WORKFLOW_EXECUTION_FAILURE_INFO,
                              .child_workflow_execution_failure_info = &info};
-    HF_IGNORE(hf_failure_raise(HF_ERR_FAILED, "ChildWorkflowFailed", &failure));
+    HF_IGNORE(hf_failure_raise(status, word, &failure));
     wf->is_nomem |= !hf_failure_is_whole(&failure);
-    return HF_ERR_FAILED;
+    return status;
+}
+
+/* The fields that all of these events have. */
+#define CHILD_INFO(end)                                                                             \
+    ((hf_pb_child_workflow_execution_failure_info){.namespace = (end)->namespace,                   \
+                                                   .workflow_execution = (end)->workflow_execution, \
+                                                   .workflow_type = (end)->workflow_type,           \
+                                                   .initiated_event_id = (end)->initiated_event_id, \
+                                                   .started_event_id = (end)->started_event_id})
+
+static hf_status failed(hf_wf *wf, const char *type, const hf_pb_child_workflow_execution_failed_event_attributes *end)
+{
+    hf_pb_child_workflow_execution_failure_info info = CHILD_INFO(end);
+    info.retry_state = end->retry_state;
+    return raise_end(wf, HF_ERR_FAILED, "ChildWorkflowFailed", type, "failed", info, end->failure);
+}
+
+static hf_status timed_out(hf_wf *wf, const char *type,
+                           const hf_pb_child_workflow_execution_timed_out_event_attributes *end)
+{
+    static const char WORD[] = "ChildWorkflowTimedOut";
+    if (!hf_wf_plays_by(wf, HF_WF_RULE_CHILDREN)) {
+        return hf_raise_typed(HF_ERR_TIMEOUT, WORD, "child workflow '%s' timed out", type);
+    }
+    hf_pb_timeout_failure_info timeout = {.timeout_type = HF_TIMEOUT_TYPE_START_TO_CLOSE};
+    hf_pb_failure cause = {.message = HF_STR("the workflow's time is over"),
+                           .source = HF_STR("Server"),
+                           .failure_info_case = HF_PB_FAILURE_TIMEOUT_FAILURE_INFO,
+                           .timeout_failure_info = &timeout};
+    hf_pb_child_workflow_execution_failure_info info = CHILD_INFO(end);
+    info.retry_state = end->retry_state;
+    return raise_end(wf, HF_ERR_TIMEOUT, WORD, type, "timed out", info, &cause);
+}
+
+static hf_status terminated(hf_wf *wf, const char *type,
+                            const hf_pb_child_workflow_execution_terminated_event_attributes *end)
+{
+    static const char WORD[] = "ChildWorkflowTerminated";
+    if (!hf_wf_plays_by(wf, HF_WF_RULE_CHILDREN)) {
+        return hf_raise_typed(HF_ERR_CLOSED, WORD, "child workflow '%s' was terminated", type);
+    }
+    hf_pb_terminated_failure_info info = {0};
+    hf_pb_failure cause = {.message = HF_STR("the workflow was terminated"),
+                           .source = HF_STR("Server"),
+                           .failure_info_case = HF_PB_FAILURE_TERMINATED_FAILURE_INFO,
+                           .terminated_failure_info = &info};
+    return raise_end(wf, HF_ERR_CLOSED, WORD, type, "was terminated", CHILD_INFO(end), &cause);
+}
+
+static hf_status canceled(hf_wf *wf, const char *type,
+                          const hf_pb_child_workflow_execution_canceled_event_attributes *end)
+{
+    if (!hf_wf_plays_by(wf, HF_WF_RULE_CHILDREN)) {
+        return hf_raise(HF_ERR_CANCELED, "child workflow '%s' was canceled", type);
+    }
+    hf_pb_canceled_failure_info info = {.details = end->details};
+    hf_pb_failure cause = {.message = HF_STR("the workflow was canceled"),
+                           .source = HF_STR("Server"),
+                           .failure_info_case = HF_PB_FAILURE_CANCELED_FAILURE_INFO,
+                           .canceled_failure_info = &info};
+    return raise_end(wf, HF_ERR_CANCELED, "ChildWorkflowCanceled", type, "was canceled", CHILD_INFO(end), &cause);
 }
 
 hf_status hf_wf_child_outcome(hf_wf *wf, const char *type, const hf_wf_ask *ask, bool is_canceled, hf_payload *ret_out)
@@ -422,9 +478,9 @@ hf_status hf_wf_child_outcome(hf_wf *wf, const char *type, const hf_wf_ask *ask,
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
         return failed(wf, type, end->child_workflow_execution_failed_event_attributes);
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
-        return hf_raise_typed(HF_ERR_TIMEOUT, "ChildWorkflowTimedOut", "child workflow '%s' timed out", type);
+        return timed_out(wf, type, end->child_workflow_execution_timed_out_event_attributes);
     case HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
-        return hf_raise_typed(HF_ERR_CLOSED, "ChildWorkflowTerminated", "child workflow '%s' was terminated", type);
+        return terminated(wf, type, end->child_workflow_execution_terminated_event_attributes);
     case HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
         return end->start_child_workflow_execution_failed_event_attributes->cause ==
                        HF_START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS
@@ -432,7 +488,9 @@ hf_status hf_wf_child_outcome(hf_wf *wf, const char *type, const hf_wf_ask *ask,
                               ask->id)
                    : hf_raise(HF_ERR_NOT_FOUND, "child '%s' cannot start: its namespace is not found", type);
     default:
-        return is_canceled ? HF_ERR_CANCELED : hf_raise(HF_ERR_CANCELED, "child workflow '%s' was canceled", type);
+        hf_assert(end->attributes_case == HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES);
+        return is_canceled ? HF_ERR_CANCELED
+                           : canceled(wf, type, end->child_workflow_execution_canceled_event_attributes);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <holdfast/child.h>
 #include <holdfast/handler.h>
+#include <holdfast/local.h>
 #include <holdfast/run.h>
 
 /* The name of this library in histories, and the rules by which it ran a workflow (lang_used_flags of a
@@ -26,7 +27,9 @@ enum {
     HF_WF_RULE_TIMERS = 4,   /* any number of timers may be pending; before, the 2,001st was refused */
     HF_WF_RULE_SEED = 5,     /* a reset to the first workflow task gives other random numbers, too */
     HF_WF_RULE_FAILURES = 6, /* failures are told, and passed on, as they came; before, they were cut */
-    HF_WF_RULE_LAST = HF_WF_RULE_FAILURES
+    HF_WF_RULE_PATCHES = 7,  /* hf_patched looks through the whole history; before, in the step that asked */
+    HF_WF_RULE_CHILDREN = 8, /* a child that timed out, was terminated or canceled is told as that kind of failure */
+    HF_WF_RULE_LAST = HF_WF_RULE_CHILDREN
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
@@ -48,6 +51,7 @@ struct hf_command_record {
     struct hf_wf_timer *timer;
     struct hf_wf_ask *ask;  /* the child, signal or cancel that waits for its event, or NULL */
     bool is_withdrawn;      /* given up before it was sent: it is never sent */
+    bool is_free;           /* of a patch: its event may be anywhere in the history */
     hf_pb_command *pb;      /* the command to send; NULL after it was sent */
     hf_pb_message *message; /* of an update; NULL = none. That of a rejection has no command */
 };
@@ -55,7 +59,8 @@ struct hf_command_record {
 typedef struct hf_recorder {
     hf_list records; /* of the last activation, in order */
     hf_arena arena;
-    hf_arenas *from; /* source of the arena for a step; between steps the recorder has a small arena of its own */
+    bool patches_are_free; /* the records are of a step that was played by HF_WF_RULE_PATCHES */
+    hf_arenas *from;       /* source of the arena for a step; between steps the recorder has a small arena of its own */
 } hf_recorder;
 
 /* An activity that a fiber waits for, on that fiber's stack; or one that was forked into a scope, in an
@@ -116,6 +121,28 @@ typedef struct hf_wf_ask {
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_ask;
 
+/* A local activity or a side effect that a fiber waits for (local.h). On that fiber's stack. */
+typedef struct hf_wf_local {
+    hf_node node; /* in wf->locals, which it leaves by its end or when it is given up */
+    hf_wf *wf;
+    hf_wait wait;
+    uint64_t seq;
+    uint64_t first_seq; /* of its first attempt: its id */
+    const char *name;   /* the caller's, which waits: so are the next five */
+    hf_payload in;
+    const hf_activity_options *options; /* NULL = a side effect */
+    hf_effect effect;                   /* NULL = an activity */
+    void *effect_arg;
+    hf_span timer_after;
+    int attempt;
+    hf_time scheduled;              /* when the first attempt was asked for; 0 = now */
+    struct hf_local_job *job;       /* what executes it; NULL = it was not started, as in a replay */
+    const struct hf_local_end *end; /* valid in the turn that follows */
+    bool is_begun;                  /* the step that asked for it has settled: a cancel does not undo it any more */
+    bool is_joined;                 /* a cancel does not end the wait, once it has begun */
+    bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
+    bool is_cancel_asked;           /* it is told when it begins, if it has not begun */
+} hf_wf_local;
 /* A child workflow that is a child of a scope, without a fiber (forks.c). */
 typedef struct hf_wf_child_job {
     hf_wf_ask ask;
@@ -220,6 +247,13 @@ typedef struct hf_wf_patch {
     char id[];
 } hf_wf_patch;
 
+/* A patch whose marker is in the history. */
+typedef struct hf_wf_mark {
+    hf_node node; /* in wf->marks */
+    size_t len;
+    char key[]; /* hf_wf_patch_key */
+} hf_wf_mark;
+
 struct hf_wf {
     hf_worker *worker;
     size_t len; /* of the allocation: the two texts follow the struct */
@@ -232,6 +266,7 @@ struct hf_wf {
     hf_node lru;
     size_t bytes;
     int64_t used_ns;         /* mono: when its last step ended */
+    bool has_jobs;           /* local activities are executed: it stays, if it can */
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
     bool is_told;            /* to end */
@@ -261,6 +296,12 @@ struct hf_wf {
     const char *child_base; /* ids of children that have none begin with this; in `kept` */
     int activities_count;   /* in all three lists: as many as the service knows, or more */
     int timers_count;
+    hf_list locals;   /* local activities and side effects, in order */
+    int locals_count; /* of fibers in such a call */
+    uint64_t local_seq;
+    hf_list local_jobs;                         /* of those that are executed */
+    hf_list local_ends;                         /* under worker->local_lock: of those that have ended, in order ... */
+    hf_wait *local_waiter;                      /* ... and the driver, while it waits for one */
     hf_list signals;                            /* not taken, in order */
     hf_list signal_waits;                       /* hf_wait.node of waiting fibers, in order */
     hf_list handlers[HF_WF_HANDLER_KIND_COUNT]; /* oldest first */
@@ -269,6 +310,7 @@ struct hf_wf {
     hf_list untils;                             /* by number */
     uint64_t until_number;                      /* of the last one */
     hf_list patches;
+    hf_list marks;
     bool has_passed;            /* a condition has passed in the step at hand */
     hf_list names;              /* of forked activities and children */
     size_t jobs_bytes;          /* memory of those */
@@ -288,12 +330,18 @@ struct hf_wf {
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
     bool is_current;                       /* the step at hand is in no history yet */
-    hf_wtask *kept_task;      /* its fibers may still use the task of a step that did not end; freed with the run */
-    bool keeps_task;          /* the task at hand becomes that */
-    hf_arena kept;            /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
-    hf_payload_bag payloads;  /* payloads that its fibers own */
-    hf_str header;            /* of its start; owned: hf_wf_header_keep */
-    hf_str taken_header;      /* of the signal that a fiber took last; owned */
+    bool is_ahead;                         /* of that step: its start may not be durable yet */
+    bool is_asked;           /* queries or updates came with it: they are answered before local activities have ended */
+    bool beats;              /* local activities are under way: its answer asks for the next task */
+    bool hands_over;         /* the worker stops: another one gets that task */
+    int64_t step_ns;         /* mono: when it began */
+    hf_span task_timeout;    /* of workflow tasks; 0 = the service's default */
+    hf_wtask *kept_task;     /* its fibers may still use the task of a step that did not end; freed with the run */
+    bool keeps_task;         /* the task at hand becomes that */
+    hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
+    hf_payload_bag payloads; /* payloads that its fibers own */
+    hf_str header;           /* of its start; owned: hf_wf_header_keep */
+    hf_str taken_header;     /* of the signal that a fiber took last; owned */
     hf_pb_header *out_header; /* of the command that the running verb makes; in the recorder's arena; NULL = none */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
@@ -360,6 +408,7 @@ typedef struct hf_wf_reader {
     bool is_last;     /* there is none */
     bool is_query;    /* only steps that were completed are read */
     bool has_begun;   /* an event was read */
+    bool has_noted;   /* the patches of all pages are noted */
     int64_t until;    /* the WorkflowTaskStarted of the current step; of a query: INT64_MAX */
     int64_t id_next;  /* the event that is expected next */
     hf_wf_events now; /* the step at hand, up to its WorkflowTaskStarted */
@@ -409,6 +458,8 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
  * HF_ERR_LIMIT, HF_ERR_EXISTS, HF_ERR_MISUSE. */
 hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
                                const hf_activity_options *options);
+/* The same without what depends on the workflow's other activities. */
+hf_status hf_wf_check_work(hf_op *op, hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options);
 /* The pause before the second attempt, with the default filled in. */
 static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 {
@@ -432,6 +483,11 @@ void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
  * nothing left to cancel. */
 void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id);
 void hf_wf_will_fire(hf_wf *wf, hf_str timer_id);
+/* Tells the code how an activity failed: that it did, because of `cause`. Returns status. */
+hf_status hf_wf_raise_activity(hf_wf *wf, hf_status status, const char *type, const char *name, const char *what,
+                               hf_pb_activity_failure_info *info, hf_pb_failure *cause);
+/* local_marker.c: the number in the marker of a local activity, as text; empty if it is another marker. */
+hf_str hf_wf_local_key(const hf_pb_marker_recorded_event_attributes *marker);
 /* verbs_child.c: the same for children, and signals and cancels to other workflows; other events do nothing. */
 void hf_wf_asked(hf_wf *wf, hf_wf_ask *ask, int64_t event_id);
 void hf_wf_will_answer(hf_wf *wf, const hf_pb_history_event *event);
@@ -536,6 +592,8 @@ void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *sco
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event);
 /* Text for as long as the run is in memory; "" for none. */
 const char *hf_wf_keep_text(hf_wf *wf, hf_str text);
+/* Remembers the patch, if this MarkerRecorded is of one. Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_note_patch(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 /* Whether this MarkerRecorded is of hf_patched, and may be missing in the code. */
 bool hf_wf_is_deprecated_patch(const hf_pb_history_event *event);
 /* The part of the data of such a marker that names its patch; empty if it is another marker. */

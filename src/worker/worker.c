@@ -11,6 +11,7 @@
 enum {
     WORKFLOWS_MAX = 200,
     ACTIVITIES_MAX = 200,
+    LOCALS_MAX = 100,
     CACHED_MAX = 1000,
     CACHED_BYTES_MAX = 256 << 20,
     POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
@@ -45,6 +46,7 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
     } numbers[] = {
         {".workflows_max", o->workflows_max, HF_MAY_BE_UNLIMITED},
         {".activities_max", o->activities_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
+        {".local_activities_max", o->local_activities_max, 0},
         {".cached_max", o->cached_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
         {".pollers_max", o->pollers_max, 0},
         {".activity_pollers_max", o->activity_pollers_max, 0},
@@ -79,6 +81,9 @@ static hf_worker_options with_defaults(const hf_worker_options *given)
     hf_worker_options o = *given;
     o.workflows_max = or_default(o.workflows_max, WORKFLOWS_MAX);
     o.activities_max = or_default(o.activities_max, ACTIVITIES_MAX);
+    o.local_activities_max = or_default(o.local_activities_max, LOCALS_MAX);
+    o.local_activities_max =
+        o.local_activities_max < HF_POOL_THREADS_MAX / 2 ? o.local_activities_max : HF_POOL_THREADS_MAX / 2;
     o.cached_max = or_default(o.cached_max, CACHED_MAX);
     o.cached_bytes_max = o.cached_bytes_max == 0 ? CACHED_BYTES_MAX : o.cached_bytes_max;
     o.cached_bytes_max = o.cached_bytes_max == HF_UNLIMITED ? INT64_MAX : o.cached_bytes_max;
@@ -119,6 +124,7 @@ static hf_status make_parts(hf_worker *worker)
     const hf_worker_options *o = &worker->options;
     hf_runtime *rt = worker->rt;
     hf_assert(o->activities_max >= 0 && o->workflows_max > 0);
+    int locals = o->local_activities_max;
     int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
     HF_TRY(hf_chan_new(sizeof(const char *), &worker->stop, .name = "stop", .capacity = 1, .runtime = rt));
     HF_TRY(hf_chan_new(1, &worker->over, .name = "over", .capacity = 1, .runtime = rt));
@@ -126,11 +132,14 @@ static hf_status make_parts(hf_worker *worker)
     HF_TRY(hf_chan_new(1, &worker->ended, .name = "ended", .capacity = 1, .runtime = rt));
     HF_TRY(hf_sem_new(o->workflows_max, &worker->workflow_slots, .name = "workflow slots", .runtime = rt));
     HF_TRY(hf_sem_new(o->activities_max, &worker->activity_slots, .name = "activity slots", .runtime = rt));
+    HF_TRY(hf_sem_new(locals, &worker->local_slots, .name = "local activity slots", .runtime = rt));
+    HF_TRY(hf_pool_new(&worker->local_pool, .name = "local activities", .limit = locals, .runtime = rt));
+    HF_TRY(hf_activity_watch_pool(worker, worker->local_pool));
     if (threads == 0) {
         return HF_OK;
     }
     HF_TRY(hf_pool_new(&worker->pool, .name = "activities", .limit = threads, .runtime = rt));
-    return hf_activity_watch_pool(worker);
+    return hf_activity_watch_pool(worker, worker->pool);
 }
 
 static hf_status make(hf_worker *worker, const char *task_queue)
@@ -165,6 +174,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     }
     memset(worker, 0, sizeof *worker);
     hf_payload_bag_find_with(hf_wf_self_payloads); /* before any workflow runs */
+    hf_note_prefix_with(hf_wf_note_prefix);
     worker->memory = memory;
     worker->given = service;
     hf_guard_init_over(&worker->guard, service, "the worker was left behind by hf_worker_run");
@@ -219,7 +229,9 @@ hf_status hf_worker_release(hf_worker *worker)
     hf_assert(atomic_load(&worker->runs_count) == 0 && atomic_load(&worker->jobs_count) == 0); /* worker-K4 */
     hf_assert(hf_list_is_empty(&worker->busy));
     hf_wf_seats_close(worker);
+    (void)hf_dispatcher_free(worker->local_pool);
     (void)hf_dispatcher_free(worker->pool);
+    (void)hf_sem_free(worker->local_slots);
     (void)hf_sem_free(worker->activity_slots);
     (void)hf_sem_free(worker->workflow_slots);
     (void)hf_chan_free(worker->hush);

@@ -101,16 +101,19 @@ struct hf_worker {
     hf_chan *stop;               /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
-    hf_tempo tempo;      /* of activities */
-    hf_dispatcher *pool; /* activities' threads */
-    hf_scope *runs;      /* drivers; open while it runs */
-    hf_wf_seat *seats;   /* by the number of the scheduler */
+    hf_sem *local_slots;       /* of local activities: an activity's poller holds a slot while it waits */
+    hf_dispatcher *local_pool; /* of local activities: theirs do not wait for threads of the others */
+    hf_tempo tempo;            /* of activities */
+    hf_dispatcher *pool;       /* activities' threads */
+    hf_scope *runs;            /* drivers; open while it runs */
+    hf_wf_seat *seats;         /* by the number of the scheduler */
     int seat_count;
     hf_scope *jobs;                      /* activities */
     hf_chan *ended;                      /* while it stops: one of the two below has gone down */
     atomic_int runs_count;               /* runs in memory */
     atomic_int jobs_count;               /* activities that have not ended */
     hf_chan *hush;                       /* closed: answers that were refused are no longer sent again */
+    hf_spin local_lock;                  /* between runs and their local activities (local.h) */
     hf_spin busy_lock;                   /* of the next four */
     hf_list busy;                        /* activities that have not ended, for reports */
     int unsaid_count;                    /* answers of activities that were given up while it stopped */
@@ -176,6 +179,9 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
 /* verbs.c: the payloads that a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
 hf_payload_bag *hf_wf_self_payloads(void);
 
+/* note.c: for hf_note_prefix_with. */
+bool hf_wf_note_prefix(char *fields, size_t capacity);
+
 /* ---- poller.c, activity.c ---------------------------------------------------------------------------------------- */
 
 /* The body of a poller; it ends when it is canceled. */
@@ -196,8 +202,8 @@ typedef struct hf_activity_counts {
 hf_activity_counts hf_activity_count(hf_worker *worker);
 /* Logs each activity whose function still runs, by name. */
 void hf_activity_report(hf_worker *worker, const char *event);
-/* The watchdog looks after the worker's pool. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
-hf_status hf_activity_watch_pool(hf_worker *worker);
+/* The watchdog looks after a pool of the worker. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
+hf_status hf_activity_watch_pool(hf_worker *worker, hf_dispatcher *pool);
 /* The worker stops, and cancels its activities now: they are told that this is the reason. */
 void hf_activity_note_stop(hf_worker *worker);
 /* Activities whose function runs; and those of them whose slot went to another one, because they are zombies. */
@@ -215,6 +221,7 @@ typedef struct hf_wtask {
     hf_node node;   /* in a run's mailbox */
     hf_arena arena; /* memory of everything about the task, `task` included; freed with it */
     const hf_pb_poll_workflow_task_queue_response *task;
+    bool is_ahead;     /* it may have come before its start was durable (service-V2) */
     hf_arena steps[2]; /* decoded events of the step at hand, and of what follows it: history.c */
     hf_list pages;     /* of history, that were asked for */
 } hf_wtask;

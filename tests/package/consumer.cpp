@@ -693,6 +693,21 @@ hf_status use_workers()
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, activity_options) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, patient_options) == HF_ERR_MISUSE);
+    hf_local_options local_options = hf_local_options();
+    local_options.start_to_close = hf_seconds(1);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), nullptr, local_options) == HF_ERR_MISUSE);
+    EXPECT(hf_side_effect(nullptr, nullptr, nullptr) == HF_ERR_MISUSE);
+    HF_AUTO(hf_saga_close) hf_saga *saga = nullptr;
+    hf_saga_options saga_options = hf_saga_options();
+    saga_options.name = "trip";
+    EXPECT(hf_saga_open(&saga) == HF_ERR_MISUSE);
+    EXPECT(hf_saga_open(&saga, saga_options) == HF_ERR_MISUSE);
+    EXPECT(hf_saga_add(saga, "name", hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_saga_add(saga, "name", hf_payload_none(), activity_options) == HF_ERR_MISUSE);
+    EXPECT(hf_saga_commit(saga) == HF_ERR_MISUSE && hf_saga_undo(saga) == HF_ERR_MISUSE);
+    EXPECT(hf_memo_set(hf_field_text("key", "value")) == HF_ERR_MISUSE);
+    EXPECT(hf_search_set(hf_field_int("key", 7), hf_field_time("when", hf_wall_now(nullptr))) == HF_ERR_MISUSE);
     const char *const names[] = {"name", "other"};
     size_t idx = 0;
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr) == HF_ERR_MISUSE);
@@ -707,6 +722,10 @@ hf_status use_workers()
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_saga_open(&saga, {.name = "trip"}) == HF_ERR_MISUSE);
+    EXPECT(hf_saga_add(saga, "name", hf_payload_none(), {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run_local("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) ==
+           HF_ERR_MISUSE);
     EXPECT(hf_child_run("type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), {.id = "id"}) == HF_ERR_MISUSE);
     EXPECT(hf_fork_child(nullptr, "type", hf_payload_none(), nullptr, {.id = "id"}) == HF_ERR_MISUSE);

@@ -131,6 +131,8 @@ hf_status programs_add_workflows(hf_worker *worker)
     HF_TRY(add_table(worker, programs_of_verbs));
     HF_TRY(add_table(worker, programs_of_scopes));
     HF_TRY(add_table(worker, programs_of_cancels));
+    HF_TRY(add_table(worker, programs_of_runs));
+    HF_TRY(programs_add_locals(worker));
     HF_TRY(add_table(worker, programs_of_forks));
     return add_table(worker, programs_of_storm);
 }

@@ -7,6 +7,8 @@
 
 /* Adds every workflow: those of programs*.c, of storm_2.c and of workflows.h. */
 hf_status programs_add_workflows(hf_worker *worker);
+/* The local activities of the workflows: programs_add_workflows adds them, too. Such a worker has .activities_max = HF_OFF. */
+hf_status programs_add_locals(hf_worker *worker);
 /* Adds every activity. They run only while a history is recorded. */
 hf_status programs_add_activities(hf_worker *worker);
 hf_status programs_add_storm_activity(hf_worker *worker); /* of the task queue "other" */
@@ -19,6 +21,7 @@ typedef struct program {
 extern const program programs_of_verbs[];   /* programs_verbs.c */
 extern const program programs_of_scopes[];  /* programs_scopes.c */
 extern const program programs_of_cancels[]; /* programs_cancels.c */
+extern const program programs_of_runs[];    /* programs_runs.c */
 extern const program programs_of_forks[];   /* programs_forks.c */
 extern const program programs_of_storm[];   /* storm_2.c */
 

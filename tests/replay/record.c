@@ -104,6 +104,17 @@ static const recording RECORDINGS[] = {
      true,
      0,
      {{1000000, RESET, NULL, "9"}, {1000000, RESET, NULL, "4"}, {1000000, SIGNAL, "end", NULL}}},
+    {"locals", NULL, IN, false, 0, {{0}}},
+    {"locals-evicted", "locals", IN, true, 0, {{0}}},
+    {"patches", NULL, IN, false, 0, {{0}}},
+    {"anysignal",
+     NULL,
+     IN,
+     false,
+     0,
+     {{2000, SIGNAL, "stop", "1"}, {10, SIGNAL, "go", "2"}, {60000, SIGNAL, "stop", "3"}}},
+    {"sagas", NULL, IN, false, 0, {{0}}},
+    {"sagas-cancel", "sagas", IN, true, 0, {{20000, CANCEL, "please", NULL}}},
     {"fails", NULL, IN, false, 0, {{0}}},
     {"fails-by-activity", NULL, IN, false, 0, {{0}}},
     {"too-big", NULL, IN, false, 0, {{0}}},
@@ -228,8 +239,10 @@ static hf_status live(void *arg)
 static hf_status begin_worker(stage *s, const char *queue, hf_status (*add)(hf_worker *), hf_worker **ret_worker)
 {
     int cached_max = s->r->no_cache ? HF_OFF : 0;
+    int activities_max = add == programs_add_workflows ? HF_OFF : 0; /* it executes local ones */
     HF_TRY(hf_worker_new(s->service, queue, ret_worker, .cached_max = cached_max, .pollers_max = 2,
-                         .activity_pollers_max = 2, .shutdown_grace = hf_milliseconds(10)));
+                         .activity_pollers_max = 2, .shutdown_grace = hf_milliseconds(10),
+                         .activities_max = activities_max));
     HF_TRY(add(*ret_worker));
     return hf_fork(s->scope, live, *ret_worker);
 }

@@ -223,6 +223,21 @@ static void hush(hf_pb_failure *failure)
     }
 }
 
+/* The marker of a local activity says when it ended: a step that is not an old one executes it again, at another time. */
+static void hush_marker(hf_pb_record_marker_command_attributes *marker)
+{
+    static const char TIME[] = ",\"complete_time\":";
+    hush(marker->failure);
+    for (size_t i = 0; i < marker->details.count; i++) {
+        hf_pb_payloads *payloads = marker->details.items[i].value;
+        hf_str *data = payloads != NULL && payloads->payloads.count > 0 ? &payloads->payloads.items[0].data : NULL;
+        const char *at = data != NULL ? memmem(data->data, data->len, TIME, strlen(TIME)) : NULL;
+        if (at != NULL) {
+            data->len = (size_t)(at - data->data);
+        }
+    }
+}
+
 static void write_command(projector *p, const hf_pb_command *from)
 {
     hf_arena arena;
@@ -232,6 +247,9 @@ static void write_command(projector *p, const hf_pb_command *from)
     command.user_metadata = NULL;
     if (command.attributes_case == HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES) {
         hush(command.fail_workflow_execution_command_attributes->failure);
+    }
+    if (command.attributes_case == HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES) {
+        hush_marker(command.record_marker_command_attributes);
     }
     HF_CHECK(hf_pb_json_write(&hf_pb_command_type, &command, &p->text) == HF_OK);
     hf_buf_puts(&p->text, "\n");
@@ -277,6 +295,19 @@ static void *attributes(reel *r, size_t len)
      (event)->attributes_case = HF_PB_HISTORY_EVENT_##NAME##_EVENT_ATTRIBUTES, \
      (event)->name##_event_attributes = attributes((r), sizeof(hf_pb_##name##_event_attributes)))
 
+static void put_marker(reel *r, const hf_pb_record_marker_command_attributes *from,
+                       hf_pb_marker_recorded_event_attributes *to)
+{
+    to->marker_name = from->marker_name;
+    to->failure = from->failure;
+    to->details.count = from->details.count;
+    to->details.items = hf_arena_zero(&r->arena, (from->details.count + 1) * sizeof *to->details.items, 16);
+    for (size_t i = 0; i < from->details.count; i++) {
+        to->details.items[i].key = from->details.items[i].key;
+        to->details.items[i].value = from->details.items[i].value;
+    }
+}
+
 /* The event that a command becomes, as far as the worker reads it. */
 static void put_event(reel *r, const hf_pb_command *command, hf_pb_history_event *event)
 {
@@ -302,6 +333,16 @@ static void put_event(reel *r, const hf_pb_command *command, hf_pb_history_event
         EVENT_OF(r, event, ACTIVITY_TASK_CANCEL_REQUESTED, activity_task_cancel_requested);
         event->activity_task_cancel_requested_event_attributes->scheduled_event_id =
             command->request_cancel_activity_task_command_attributes->scheduled_event_id;
+        break;
+    case HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, MARKER_RECORDED, marker_recorded);
+        put_marker(r, command->record_marker_command_attributes, event->marker_recorded_event_attributes);
+        break;
+    case HF_PB_COMMAND_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, upsert_workflow_search_attributes);
+        break;
+    case HF_PB_COMMAND_MODIFY_WORKFLOW_PROPERTIES_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, WORKFLOW_PROPERTIES_MODIFIED, workflow_properties_modified);
         break;
     case HF_PB_COMMAND_START_CHILD_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
         EVENT_OF(r, event, START_CHILD_WORKFLOW_EXECUTION_INITIATED, start_child_workflow_execution_initiated);
@@ -559,11 +600,12 @@ static char *project(const reel *r, reel_mode mode, size_t until, reel *next)
     hf_list_init(&p.done);
     hf_buf_init(&p.text, HEAP, TEXT_LEN_MAX);
     playing = &p;
-    (void)play_once((play_options){.add = programs_add_workflows,
-                                   .body = wait_for_end,
-                                   .open = open_projector,
-                                   .worker = {.cached_max = mode == REEL_STICKY ? 0 : HF_OFF}},
-                    1, 1);
+    (void)play_once(
+        (play_options){.add = programs_add_workflows,
+                       .body = wait_for_end,
+                       .open = open_projector,
+                       .worker = {.cached_max = mode == REEL_STICKY ? 0 : HF_OFF, .activities_max = HF_OFF}},
+        1, 1);
     playing = NULL;
     HF_CHECK(p.text.status == HF_OK);
     return p.text.data != NULL ? p.text.data : calloc(1, 1);

@@ -299,7 +299,7 @@ static hf_status play_bounds(void *arg)
     static char big[70000];
     HF_AUTO(hf_close) hf_service *service = NULL;
     hf_entry many[66];
-    char keys[66][8];
+    char keys[66][16];
     HF_TRY(hf_open("memory:", &service));
     hf_payload value = hf_payload_of_json("1");
     for (int i = 0; i < 65; i++) {

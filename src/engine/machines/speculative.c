@@ -143,7 +143,7 @@ static hf_str request_id_of(hf_core *core)
 {
     uint64_t number = ++core->query_count;
     uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(&number, sizeof number));
-    return hf_uuid(&core->scratch, high, hf_hash_mix(high, number));
+    return hf_uuid_in(&core->scratch, high, hf_hash_mix(high, number));
 }
 
 void hf_speculative_start(hf_core *core, hf_run *run, hf_call *call)

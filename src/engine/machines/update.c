@@ -176,7 +176,7 @@ static hf_str made_id(hf_core *core)
 {
     uint64_t number = ++core->query_count;
     uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(&number, sizeof number));
-    return hf_uuid(&core->scratch, high, hf_hash_mix(high, number));
+    return hf_uuid_in(&core->scratch, high, hf_hash_mix(high, number));
 }
 
 static void admit(hf_core *core, hf_call *call, hf_run *run, const hf_pb_update_workflow_execution_request *request,

@@ -18,7 +18,7 @@ static hf_str request_id_of(hf_core *core, const hf_run *run, const hf_wft *wft)
 {
     uint64_t words[3] = {(uint64_t)run->number, (uint64_t)run->event_count, (uint64_t)wft->task.order};
     uint64_t high = hf_siphash(core->mac_key, hf_str_of_len(words, sizeof words));
-    return hf_uuid(&core->scratch, high, hf_hash_mix(high, words[0]));
+    return hf_uuid_in(&core->scratch, high, hf_hash_mix(high, words[0]));
 }
 
 bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_token *token,

@@ -229,7 +229,7 @@ static void namespaces_are_registered(void **state)
 static hf_status start_with(size_t count, size_t len)
 {
     static char text[3000];
-    static char names[HF_ATTRIBUTES_MAX][8];
+    static char names[HF_ATTRIBUTES_MAX][24];
     static hf_pb_payload payload;
     static hf_pb_search_attributes_indexed_fields_entry entries[HF_ATTRIBUTES_MAX];
     hf_rig_call *slot = hf_rig_slot(&rig, NULL);

@@ -97,9 +97,12 @@ CALL(fork_child, hf_fork_child_with(NULL, NULL, hf_payload_none(), NULL, options
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
 CALL(activity_fail, hf_activity_fail_with(NULL, options))
 CALL(signal_wait, hf_signal_wait_with(NULL, NULL, options))
+CALL(activity_run_local, hf_activity_run_local_with(NULL, (hf_payload){0}, NULL, options))
 CALL(signal_wait_any, hf_signal_wait_any_with(NULL, 0, NULL, NULL, options))
 CALL(child_run, hf_child_run_with(NULL, hf_payload_none(), NULL, options))
 CALL(child_start, hf_child_start_with(NULL, hf_payload_none(), options))
+CALL(saga_open, hf_saga_open_with(NULL, options))
+CALL(saga_add, hf_saga_add_with(NULL, NULL, (hf_payload){0}, options))
 CALL(on_signal, hf_on_signal_with(NULL, NULL, options))
 CALL(on_query, hf_on_query_with(NULL, NULL, options))
 CALL(on_update, hf_on_update_with(NULL, NULL, options))
@@ -177,6 +180,9 @@ static const struct {
     {"hf_fork_activity", fork_activity},
     {"hf_fork_child", fork_child},
     {"hf_activity_fail", activity_fail},
+    {"hf_activity_run_local", activity_run_local},
+    {"hf_saga_open", saga_open},
+    {"hf_saga_add", saga_add},
     {"hf_signal_wait", signal_wait},
     {"hf_signal_wait_any", signal_wait_any},
     {"hf_child_run", child_run},

@@ -267,6 +267,9 @@ static hf_status call_hf_runtime_stats(things *t)
 LOOK(hf_now, hf_now(t->rt))
 LOOK(hf_wall_now, hf_wall_now(t->rt))
 CALL(hf_random, hf_random(t->rt, &byte_out, 1))
+static char uuid_out[HF_UUID_LEN];
+CALL(hf_uuid, hf_uuid(uuid_out))
+LOOK(hf_note, hf_note(HF_LOG_DEBUG, "verbs_test", "number=%d", 7))
 static hf_status call_hf_dump(things *t)
 {
     char *text = NULL;
@@ -303,6 +306,7 @@ LOOK(hf_branch_failure, hf_branch_failure(t->job))
 LOOK(hf_branch_index, hf_branch_index(t->job))
 CALL(hf_branch_cancel, hf_branch_cancel(t->job))
 CALL(hf_sleep, hf_sleep(hf_milliseconds(1)))
+CALL(hf_sleep_until, hf_sleep_until((hf_time){1}))
 CALL(hf_yield, hf_yield())
 CALL(hf_canceled, hf_canceled())
 static hf_status call_hf_here(things *t)
@@ -728,6 +732,8 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_open NULL
 #define call_hf_close NULL
 #define call_hf_activity_run NULL
+#define call_hf_activity_run_local NULL
+#define call_hf_side_effect NULL
 #define call_hf_fork_activity NULL
 #define call_hf_signal_wait NULL
 #define call_hf_signal_wait_any NULL
@@ -744,6 +750,13 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_until_begin NULL
 #define call_hf_until_next NULL
 #define call_hf_until_end NULL
+#define call_hf_memo_set_of NULL
+#define call_hf_search_set_of NULL
+#define call_hf_saga_open NULL
+#define call_hf_saga_add NULL
+#define call_hf_saga_commit NULL
+#define call_hf_saga_undo NULL
+#define call_hf_saga_close NULL
 #define call_hf_patched NULL
 #define call_hf_patch_deprecate NULL
 #define call_hf_continue_as_new NULL
@@ -1091,7 +1104,8 @@ static void what_may_wait_in_a_workflow_is_refused_or_releases_something(void **
     (void)state;
     for (size_t i = 0; i < VERB_COUNT; i++) {
         const char *name = VERBS[i].name;
-        bool releases = strcmp(name, "hf_scope_close") == 0 || strcmp(name, "hf_collector_close") == 0;
+        bool releases = strcmp(name, "hf_scope_close") == 0 || strcmp(name, "hf_collector_close") == 0 ||
+                        strcmp(name, "hf_saga_close") == 0;
         HF_CHECK_SAY(VERBS[i].answers[WORKFLOW] != durable || releases || how_of(name) == refused,
                      "%s may wait in a workflow, and is not refused when that is evicted", name);
     }

@@ -1,0 +1,509 @@
+/* Smaller verbs of workflows on the real worker and engine, on virtual time: sleep until a time, memo and search attributes,
+ * uuid, notes, sagas, patches that move, and kinds of failures of children. */
+#include "sim/worker_scene.h"
+
+/* ---- Activities ---------------------------------------------------------------------------------------------------- */
+
+static char done[400]; /* what the activities did, in order */
+
+static hf_status echo(hf_payload in, hf_payload *ret_out)
+{
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status act(hf_payload in, hf_payload *ret_out)
+{
+    const char *name = hf_activity_info()->name;
+    (void)in;
+    (void)ret_out;
+    (void)strcat(strcat(done, name), " ");
+    if (strstr(name, "broken") != NULL) {
+        return hf_activity_fail("it is broken", .type = "Broken", .is_final = true);
+    }
+    hf_note(HF_LOG_INFO, "acted", "what=%s", "a deed");
+    return HF_OK;
+}
+
+/* Its deed is done, and the cancel comes before its answer. */
+static hf_status slow_act(hf_payload in, hf_payload *ret_out)
+{
+    (void)strcat(strcat(done, hf_activity_info()->name), " ");
+    (void)in;
+    (void)ret_out;
+    return hf_sleep(hf_seconds(60));
+}
+
+static hf_status add_all(hf_worker *worker)
+{
+    static const char *const NAMES[] = {"do_1", "do_2", "do_broken", "undo_1", "undo_2", "undo_3", "undo_broken"};
+    done[0] = '\0';
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        HF_TRY(hf_worker_add_activity(worker, NAMES[i], act, .on_fiber = true));
+    }
+    HF_TRY(hf_worker_add_activity(worker, "do_slow", slow_act, .on_fiber = true));
+    return hf_worker_add_activity(worker, "echo", echo, .on_fiber = true);
+}
+
+/* ---- Time, uuid, notes ----------------------------------------------------------------------------------------------- */
+
+static hf_status sleeps(hf_payload in, hf_payload *ret_out)
+{
+    hf_time from = hf_wall_now(NULL);
+    (void)in;
+    HF_TRY(hf_sleep_until((hf_time){from.ns - 1000})); /* it has passed */
+    HF_TRY(hf_sleep_until((hf_time){from.ns + hf_hours(5).ns}));
+    HF_TRY(hf_sleep_until((hf_time){hf_wall_now(NULL).ns + 10})); /* less than a workflow's shortest wait: that */
+    int64_t after = hf_wall_now(NULL).ns - from.ns;
+    return hf_payload_printf(ret_out, "\"%d h\"", (int)(after / hf_hours(1).ns));
+}
+
+static void a_workflow_sleeps_until_a_time(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = sleeps, .expected = HF_OK, .result = "\"5 h\""});
+}
+
+static hf_status names_itself(hf_payload in, hf_payload *ret_out)
+{
+    char first[HF_UUID_LEN];
+    char second[HF_UUID_LEN];
+    char json[HF_UUID_LEN + 2];
+    hf_payload told = hf_payload_none();
+    (void)in;
+    HF_TRY(hf_uuid(first));
+    HF_TRY(hf_uuid(second));
+    HF_CHECK(strcmp(first, second) != 0 && first[14] == '4' && first[8] == '-');
+    (void)snprintf(json, sizeof json, "\"%s\"", first);
+    HF_TRY(hf_activity_run("echo", hf_payload_of_json(json), &told, .start_to_close = hf_seconds(9)));
+    return hf_payload_printf(ret_out, "\"%s\"", strcmp(told.data, json) == 0 ? "the same" : "another");
+}
+
+static void a_uuid_is_the_same_in_a_replay(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = names_itself, .expected = HF_OK, .result = "\"the same\"", .add = add_all});
+}
+
+static hf_status notes(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    hf_note(HF_LOG_INFO, "began", NULL);
+    for (int i = 0; i < 3; i++) {
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        hf_note(HF_LOG_INFO, "woke", "number=%d text=%s", i, "two words");
+    }
+    HF_TRY(hf_activity_run("do_1", hf_payload_none(), NULL, .start_to_close = hf_seconds(9)));
+    return hf_payload_printf(ret_out, "\"noted\"");
+}
+
+static void count_notes(hf_service *service)
+{
+    (void)service;
+    HF_CHECK(scene_lines_with("began workflow=w run=") == 1);
+    HF_CHECK_SAY(scene_lines_with("woke workflow=w run=") == 3, "%s", scene_lines);
+    HF_CHECK(strstr(scene_lines, "number=2 text=\"two words\"") != NULL);
+    HF_CHECK(scene_lines_with("acted workflow=w run=") == 1);
+    HF_CHECK(strstr(scene_lines, "activity=do_1 attempt=1 what=\"a deed\"") != NULL);
+}
+
+static void a_note_is_written_once_and_not_in_replays(void **state)
+{
+    (void)state;
+    play_scene(
+        (scene){.workflow = notes, .expected = HF_OK, .result = "\"noted\"", .add = add_all, .look = count_notes});
+}
+
+/* ---- Memo and search attributes ----------------------------------------------------------------------------------------- */
+
+static hf_status describes_itself(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_TRY(hf_memo_set(hf_field_text("customer", "Ada \"L\""), hf_field_int("cents", 7), hf_field_bool("gone", true)));
+    HF_TRY(hf_search_set(hf_field_text("City", "Kiel"), hf_field_int("Cents", 7), hf_field_real("Share", 0.5),
+                         hf_field_time("Due", (hf_time){0}), hf_field_json("Tags", hf_payload_of_json("[\"a\"]"))));
+    HF_TRY(hf_sleep(hf_seconds(5)));
+    HF_TRY(hf_memo_set(hf_field_int("cents", 8), hf_field_null("gone")));
+    hf_status none = hf_memo_set_of((const hf_field[]){hf_field_end()});
+    hf_status twice = hf_search_set(hf_field_int("A", 1), hf_field_int("A", 2));
+    hf_status bad = hf_memo_set(hf_field_text("", "x"));
+    HF_TRY(hf_sleep(hf_seconds(5)));
+    return hf_payload_printf(ret_out, "\"%s %s %s\"", hf_status_name(none), hf_status_name(twice), hf_status_name(bad));
+}
+
+static hf_status add_attributes(hf_service *service)
+{
+    HF_TRY(hf_search_attribute_add(service, "City", HF_SEARCH_KEYWORD));
+    HF_TRY(hf_search_attribute_add(service, "Cents", HF_SEARCH_INT));
+    HF_TRY(hf_search_attribute_add(service, "Share", HF_SEARCH_DOUBLE));
+    HF_TRY(hf_search_attribute_add(service, "Due", HF_SEARCH_DATETIME));
+    return hf_search_attribute_add(service, "Tags", HF_SEARCH_KEYWORD_LIST);
+}
+
+static const char *value_of(const hf_entry *entries, const char *key)
+{
+    for (size_t i = 0; entries[i].key != NULL; i++) {
+        if (strcmp(entries[i].key, key) == 0) {
+            return entries[i].value.data;
+        }
+    }
+    return "";
+}
+
+static hf_status describe_it(hf_service *service, hf_execution *execution)
+{
+    hf_description *d = NULL;
+    (void)service;
+    HF_TRY(hf_sleep(hf_seconds(8)));
+    HF_TRY(hf_describe(execution, &d));
+    HF_CHECK(d->memo_count == 2 && d->search_attribute_count == 5);
+    HF_CHECK_SAY(strcmp(value_of(d->memo, "customer"), "\"Ada \\\"L\\\"\"") == 0, "%s", value_of(d->memo, "customer"));
+    HF_CHECK(strcmp(value_of(d->memo, "cents"), "8") == 0);
+    HF_CHECK(strcmp(value_of(d->search_attributes, "City"), "\"Kiel\"") == 0);
+    HF_CHECK(strcmp(value_of(d->search_attributes, "Share"), "0.5") == 0);
+    HF_CHECK(strcmp(value_of(d->search_attributes, "Due"), "\"1970-01-01T00:00:00Z\"") == 0);
+    hf_description_free(d);
+    return HF_OK;
+}
+
+/* The types go with the attributes. */
+static void look_at_types(hf_service *service)
+{
+    HF_CHECK(scene_has_bytes(service, "Keyword") && scene_has_bytes(service, "KeywordList"));
+    HF_CHECK(scene_has_bytes(service, "Datetime") && scene_has_bytes(service, "Double"));
+    HF_CHECK(scene_count(service, HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED) == 2);
+    HF_CHECK(scene_count(service, HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES) == 1);
+}
+
+static void a_workflow_sets_its_memo_and_search_attributes(void **state)
+{
+    (void)state;
+    play_scene((scene){.before = add_attributes,
+                       .workflow = describes_itself,
+                       .client = describe_it,
+                       .expected = HF_OK,
+                       .result = "\"HF_ERR_INVALID HF_ERR_INVALID HF_ERR_INVALID\"",
+                       .look = look_at_types});
+}
+
+/* ---- Sagas --------------------------------------------------------------------------------------------------------------- */
+
+static hf_status step(hf_saga *saga, const char *undo, const char *deed)
+{
+    HF_TRY(hf_saga_add(saga, undo, hf_payload_none(), .start_to_close = hf_minutes(5)));
+    return hf_activity_run(deed, hf_payload_none(), NULL, .start_to_close = hf_minutes(5));
+}
+
+static hf_status breaks(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_saga_open(&saga, .name = "trip"));
+    HF_TRY(step(saga, "undo_1", "do_1"));
+    HF_TRY(step(saga, "undo_2", "do_2"));
+    HF_TRY(step(saga, "undo_3", "do_broken"));
+    return hf_saga_commit(saga);
+}
+
+static void look_at_break(hf_service *service)
+{
+    (void)service;
+    HF_CHECK_SAY(strcmp(done, "do_1 do_2 do_broken undo_3 undo_2 undo_1 ") == 0, "%s", done);
+}
+
+static void a_saga_that_fails_is_undone_in_reverse(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = breaks,
+                       .expected = HF_ERR_FAILED,
+                       .result = "it is broken", /* the workflow's own failure, not one of the undoing */
+                       .add = add_all,
+                       .look = look_at_break});
+}
+
+static hf_status commits(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    (void)in;
+    HF_TRY(hf_saga_open(&saga));
+    HF_TRY(step(saga, "undo_1", "do_1"));
+    HF_TRY(hf_saga_commit(saga));
+    hf_status late = hf_saga_add(saga, "undo_2", hf_payload_none(), .start_to_close = hf_minutes(5));
+    hf_status undone = hf_saga_undo(saga);
+    return hf_payload_printf(ret_out, "\"%s %s\"", hf_status_name(late), hf_status_name(undone));
+}
+
+static void look_at_commit(hf_service *service)
+{
+    (void)service;
+    HF_CHECK_SAY(strcmp(done, "do_1 ") == 0, "%s", done);
+}
+
+static void a_saga_that_is_committed_is_not_undone(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = commits,
+                       .expected = HF_OK,
+                       .result = "\"HF_ERR_MISUSE HF_ERR_MISUSE\"",
+                       .add = add_all,
+                       .look = look_at_commit});
+}
+
+static hf_status is_canceled(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_saga_open(&saga));
+    HF_TRY(step(saga, "undo_1", "do_1"));
+    HF_TRY(step(saga, "undo_2", "do_slow"));
+    return hf_saga_commit(saga);
+}
+
+static hf_status cancel_it(hf_service *service, hf_execution *execution)
+{
+    (void)service;
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    return hf_cancel(execution);
+}
+
+static void look_at_cancel(hf_service *service)
+{
+    (void)service;
+    HF_CHECK_SAY(strcmp(done, "do_1 do_slow undo_2 undo_1 ") == 0, "%s", done);
+}
+
+static void a_saga_is_undone_after_a_cancel(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = is_canceled,
+                       .client = cancel_it,
+                       .expected = HF_ERR_FAILED,
+                       .result = "the workflow was canceled",
+                       .add = add_all,
+                       .look = look_at_cancel});
+}
+
+static hf_status cannot_undo(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_saga_open(&saga, .name = "trip"));
+    HF_TRY(step(saga, "undo_1", "do_1"));
+    HF_TRY(step(saga, "undo_broken", "do_2"));
+    return hf_raise_typed(HF_ERR_FAILED, "SoldOut", "no seats are left");
+}
+
+static void look_at_rest(hf_service *service)
+{
+    (void)service;
+    HF_CHECK_SAY(strcmp(done, "do_1 do_2 undo_broken undo_1 ") == 0, "%s", done);
+    HF_CHECK_SAY(scene_lines_with("saga_step_failed workflow=w run=") == 1, "%s", scene_lines);
+}
+
+static void a_step_that_cannot_be_undone_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = cannot_undo,
+                       .expected = HF_ERR_FAILED,
+                       .result = "no seats are left; 1 of 2 steps of the saga 'trip' could not be undone",
+                       .add = add_all,
+                       .look = look_at_rest});
+}
+
+static hf_status undoes_itself(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    (void)in;
+    HF_TRY(hf_saga_open(&saga, .bound = hf_hours(2)));
+    HF_TRY(step(saga, "undo_1", "do_1"));
+    HF_TRY(hf_saga_add(saga, "undo_broken", hf_payload_none(), .start_to_close = hf_minutes(5)));
+    hf_status refused = hf_saga_add(saga, "undo_1", hf_payload_none());
+    hf_status status = hf_saga_undo(saga);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(hf_error_find("Broken") != NULL);
+    return hf_payload_printf(ret_out, "\"%s %s\"", hf_status_name(status), hf_status_name(refused));
+}
+
+static void look_at_undone(hf_service *service)
+{
+    (void)service;
+    HF_CHECK_SAY(strcmp(done, "do_1 undo_broken undo_1 ") == 0, "%s", done); /* once: closing it does nothing more */
+}
+
+static void a_saga_can_be_undone_at_once(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = undoes_itself,
+                       .expected = HF_OK,
+                       .result = "\"HF_ERR_FAILED HF_ERR_INVALID\"",
+                       .add = add_all,
+                       .look = look_at_undone});
+}
+
+/* ---- Patches that move --------------------------------------------------------------------------------------------------- */
+
+static int version; /* of the code: changes while the run sleeps */
+
+/* The call of hf_patched is in the second step; in version 1 in the third, in version 2 in the first, in version 3 gone. */
+static hf_status moves(hf_payload in, hf_payload *ret_out)
+{
+    bool is_new = version == 3;
+    (void)in;
+    is_new |= version == 2 && hf_patched("moved");
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    is_new |= version == 0 && hf_patched("moved");
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    is_new |= version == 1 && hf_patched("moved");
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    return hf_payload_printf(ret_out, "\"%s\"", is_new ? "new" : "old");
+}
+
+static hf_status deploy_1(hf_service *service, hf_execution *execution)
+{
+    (void)service;
+    (void)execution;
+    version = 0;
+    HF_TRY(hf_sleep(hf_seconds(15)));
+    version = 1;
+    return HF_OK;
+}
+
+static hf_status deploy_2(hf_service *service, hf_execution *execution)
+{
+    HF_TRY(deploy_1(service, execution));
+    version = 2;
+    return HF_OK;
+}
+
+static hf_status deploy_3(hf_service *service, hf_execution *execution)
+{
+    HF_TRY(deploy_1(service, execution));
+    version = 3;
+    return HF_OK;
+}
+
+static void one_marker(hf_service *service)
+{
+    HF_CHECK_SAY(scene_count(service, HF_EVENT_TYPE_MARKER_RECORDED) == 1, "%d",
+                 scene_count(service, HF_EVENT_TYPE_MARKER_RECORDED));
+    HF_CHECK(scene_count(service, HF_EVENT_TYPE_WORKFLOW_TASK_FAILED) == 0);
+}
+
+static void a_call_of_patched_may_move(void **state)
+{
+    (void)state;
+    play_scene(
+        (scene){.workflow = moves, .client = deploy_1, .expected = HF_OK, .result = "\"new\"", .look = one_marker});
+    play_scene(
+        (scene){.workflow = moves, .client = deploy_2, .expected = HF_OK, .result = "\"new\"", .look = one_marker});
+    play_scene(
+        (scene){.workflow = moves, .client = deploy_3, .expected = HF_OK, .result = "\"new\"", .look = one_marker});
+}
+
+/* ---- Children ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status child(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return hf_sleep(hf_days(1));
+}
+
+static hf_status add_child(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "child", child);
+}
+
+static hf_status waits_for_child(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_child_run("child", hf_payload_none(), ret_out, .id = "c");
+}
+
+static hf_status waits_briefly(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_child_run("child", hf_payload_none(), ret_out, .id = "c", .run_timeout = hf_seconds(20));
+}
+
+static hf_failure_kind expected_kind; /* of the cause of the run's failure */
+
+/* The run passes the failure of its child on: a child that failed so, because of that. */
+static void look_at_kinds(hf_service *service)
+{
+    HF_AUTO(hf_execution_free) hf_execution *run = NULL;
+    HF_CHECK(hf_execution_new(service, "w", &run) == HF_OK);
+    HF_CHECK(hf_result(run, NULL) == HF_ERR_FAILED);
+    const hf_failure *failure = hf_error();
+    while (failure != NULL && failure->kind != HF_FAILURE_CHILD) {
+        failure = failure->cause;
+    }
+    HF_CHECK_SAY(failure != NULL && failure->cause != NULL && failure->cause->kind == expected_kind, "%s",
+                 hf_error_text());
+}
+
+static hf_status terminate_child(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *c = NULL;
+    (void)execution;
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    HF_TRY(hf_execution_new(service, "c", &c));
+    return hf_terminate(c);
+}
+
+static hf_status cancel_child(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *c = NULL;
+    (void)execution;
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    HF_TRY(hf_execution_new(service, "c", &c));
+    return hf_cancel(c);
+}
+
+static void the_end_of_a_child_keeps_its_kind_when_it_is_passed_on(void **state)
+{
+    (void)state;
+    expected_kind = HF_FAILURE_TIMEOUT;
+    play_scene((scene){.workflow = waits_briefly,
+                       .expected = HF_ERR_FAILED,
+                       .result = "child workflow 'child' timed out",
+                       .add = add_child,
+                       .look = look_at_kinds});
+    expected_kind = HF_FAILURE_TERMINATED;
+    play_scene((scene){.workflow = waits_for_child,
+                       .client = terminate_child,
+                       .expected = HF_ERR_FAILED,
+                       .result = "child workflow 'child' was terminated",
+                       .add = add_child,
+                       .look = look_at_kinds});
+    expected_kind = HF_FAILURE_CANCELED;
+    play_scene((scene){.workflow = waits_for_child,
+                       .client = cancel_child,
+                       .expected = HF_ERR_FAILED,
+                       .result = "child workflow 'child' was canceled",
+                       .add = add_child,
+                       .look = look_at_kinds});
+}
+
+static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(a_workflow_sleeps_until_a_time),
+    cmocka_unit_test(a_uuid_is_the_same_in_a_replay),
+    cmocka_unit_test(a_note_is_written_once_and_not_in_replays),
+    cmocka_unit_test(a_workflow_sets_its_memo_and_search_attributes),
+    cmocka_unit_test(a_saga_that_fails_is_undone_in_reverse),
+    cmocka_unit_test(a_saga_that_is_committed_is_not_undone),
+    cmocka_unit_test(a_saga_is_undone_after_a_cancel),
+    cmocka_unit_test(a_step_that_cannot_be_undone_does_not_stop_the_others),
+    cmocka_unit_test(a_saga_can_be_undone_at_once),
+    cmocka_unit_test(a_call_of_patched_may_move),
+    cmocka_unit_test(the_end_of_a_child_keeps_its_kind_when_it_is_passed_on),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("worker_verbs", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
