@@ -16,9 +16,9 @@
 #include <holdfast/header.h>
 #include <holdfast/io.h>
 #include <holdfast/json.h>
-#include <holdfast/local.h>
 #include <holdfast/keyed.h>
 #include <holdfast/list.h>
+#include <holdfast/local.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>
 #include <holdfast/run.h>

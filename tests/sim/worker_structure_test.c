@@ -73,8 +73,8 @@ static hf_status two_queues(void *arg)
     HF_TRY(hf_start(service, "employ", hf_payload_none(), &second, .task_queue = "two"));
     HF_TRY(hf_sleep(hf_seconds(1)));
     HF_TRY(hf_dump(NULL, &text, .no_stacks = true));
-    static const char *const NAMES[] = {"scope 'worker'", "scope 'workflows'", "scope 'activities'",
-                                        "scope 'pollers'", "scope 'labour'"};
+    static const char *const NAMES[] = {"scope 'worker'", "scope 'workflows'", "scope 'activities'", "scope 'pollers'",
+                                        "scope 'labour'"};
     for (size_t i = 0; i < HF_COUNT_OF(NAMES); i++) {
         HF_CHECK_SAY(count_of(text, NAMES[i]) == 2, "%d times %s in\n%s", count_of(text, NAMES[i]), NAMES[i], text);
     }

@@ -107,11 +107,11 @@ static void commands_carry_their_scope(void **state)
     play_options options = {
         .add = add,
         .body = run_main,
-        .result =
-            "a- a- t{\"s\":1,\"n\":\"pieces\"} a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} "
-            "a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} "
-            "a{\"s\":2,\"n\":\"a \\\"name\\\" that is longer than an event sh\",\"p\":{\"s\":3,\"n\":\"outer\",\"p\":1}} "
-            "a{\"s\":2} a{\"s\":2} a{\"s\":2} t- t- "};
+        .result = "a- a- t{\"s\":1,\"n\":\"pieces\"} a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} "
+                  "a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} "
+                  "a{\"s\":2,\"n\":\"a \\\"name\\\" that is longer than an event "
+                  "sh\",\"p\":{\"s\":3,\"n\":\"outer\",\"p\":1}} "
+                  "a{\"s\":2} a{\"s\":2} a{\"s\":2} t- t- "};
     play_on(options);
     options.worker.cached_max = HF_OFF; /* every step is a replay */
     play_on(options);
