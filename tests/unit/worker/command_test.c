@@ -123,12 +123,13 @@ static hf_status flow(hf_payload in, hf_payload *ret_out)
     hf_status status = hf_activity_run_with("program", in, ret_out, &options);
     HF_CHECK_SAY(status == s->expect, "%s: %s", hf_status_name(status), hf_error_text());
     if (status == HF_OK && s->out != NULL) {
-        HF_CHECK_SAY(ret_out->len == strlen(s->out) && memcmp(ret_out->data, s->out, ret_out->len) == 0, "%.*s",
-                     (int)ret_out->len, (const char *)ret_out->data);
+        bool is_same =
+            ret_out->len == strlen(s->out) && (ret_out->len == 0 || memcmp(ret_out->data, s->out, ret_out->len) == 0);
+        HF_CHECK_SAY(is_same, "%.*s", (int)ret_out->len, (const char *)ret_out->data);
         HF_CHECK(ret_out->len == 0 ||
                  strcmp(ret_out->encoding, s->is_json ? HF_ENCODING_JSON_TEXT : HF_ENCODING_BYTES_TEXT) == 0);
     }
-    if (status == HF_OK && ret_out->len < sizeof out_text) {
+    if (status == HF_OK && ret_out->len > 0 && ret_out->len < sizeof out_text) {
         (void)snprintf(out_text, sizeof out_text, "%.*s", (int)ret_out->len, (const char *)ret_out->data);
     }
     const hf_failure *cause = status != HF_OK ? hf_error()->cause : NULL;
