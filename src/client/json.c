@@ -82,6 +82,7 @@ static hf_status parse_path(hf_op *op, const char *verb, const char *text, json_
         if (ret_path->count == STEPS_MAX) {
             return bad_path(op, verb, text, at);
         }
+        hf_assert(ret_path->count < STEPS_MAX && room <= ret_path->room + (at - text)); /* keys never grow */
         hf_json_step *step = &ret_path->steps[ret_path->count++];
         *step = (hf_json_step){.is_index = *at == '['};
         bool is_good = step->is_index ? (!may_be_key || at == text) && parse_index(&at, &step->index)
@@ -144,6 +145,7 @@ static hf_status find_steps(look *l, const hf_json_step *steps, size_t count)
 {
     hf_op inner;
     hf_op_init(&inner);
+    hf_assert(count <= STEPS_MAX && l->text.data != NULL);
     hf_status status = hf_json_find(&inner, l->text, steps, count, &l->arena, &l->found);
     return status == HF_OK
                ? HF_OK
@@ -164,6 +166,7 @@ static hf_status find(look *l, const char *verb, hf_payload in, const char *text
 
 static hf_status expect(look *l, hf_json_kind kind)
 {
+    hf_assert((size_t)l->found.kind < HF_COUNT_OF(KINDS) && (size_t)kind < HF_COUNT_OF(KINDS));
     if (l->found.kind == kind) {
         return HF_OK;
     }
@@ -186,6 +189,7 @@ static hf_status too_big(look *l, const char *what)
 
 static hf_str raw_of(const look *l)
 {
+    hf_assert(l->found.start <= l->found.end && l->found.end <= l->text.len);
     return hf_str_of_len(l->text.data + l->found.start, l->found.end - l->found.start);
 }
 
@@ -202,6 +206,7 @@ static hf_status take_text(look *l, size_t capacity, char *ret_text)
                           "%s: '%.200s' has %zu bytes, there is room for %zu, at byte %zu", l->verb, l->where, text.len,
                           capacity > 0 ? capacity - 1 : 0, l->found.start);
     }
+    hf_assert(text.len < capacity);
     if (text.len > 0) {
         memcpy(ret_text, text.data, text.len);
     }
@@ -213,6 +218,7 @@ static hf_status take_int(look *l, int64_t *ret_number)
 {
     HF_TRY(expect(l, HF_KIND_NUMBER));
     hf_str raw = raw_of(l);
+    hf_assert(raw.len > 0); /* a number has a digit */
     size_t at = raw.data[0] == '-';
     int64_t number = 0;
     for (; at < raw.len; at++) {
@@ -460,6 +466,7 @@ static hf_status end_object(writing *w, hf_status status, hf_payload *ret_payloa
     if (status == HF_OK) {
         hf_json_end(&w->json);
     }
+    hf_assert(w->verb != NULL && (status == HF_OK || w->op.status != HF_OK)); /* a failure has its sentence */
     if (status == HF_OK && hf_buf_status(&w->buf) != HF_OK) {
         status = hf_fail_at(&w->op, hf_buf_status(&w->buf), w->verb, "%s: no memory for the object", w->verb);
     }
@@ -576,6 +583,7 @@ hf_status hf_payload_read(hf_payload in, const hf_member *members, void *ret_str
         status = read_member(in, m, draft);
     }
     for (const hf_member *m = members; m->key != NULL && status == HF_OK; m++) {
+        hf_assert(m->offset + m->len <= len);
         memcpy((char *)ret_struct + m->offset, draft + m->offset, m->len);
     }
     hf_arena_deinit(&arena);

@@ -46,17 +46,20 @@ static hf_status check_keys(hf_op *op, const char *verb, const hf_field *fields,
             }
         }
     }
+    hf_assert(count <= FIELDS_MAX);
     *ret_count = count;
     return count > 0 ? HF_OK : hf_fail(op, HF_ERR_INVALID, "%s needs a field", verb);
 }
 
 /* Both maps have entries of this form. */
 typedef hf_pb_memo_fields_entry entry;
+_Static_assert(sizeof(entry) == sizeof(hf_pb_search_attributes_indexed_fields_entry), "both maps have entries alike");
 
 static hf_status encode(hf_op *op, const char *verb, hf_arena *arena, const hf_field *fields, size_t count,
                         bool is_typed, hf_pb_memo_fields_entry_list *ret_list)
 {
     size_t len = 0;
+    hf_assert(count > 0 && count <= FIELDS_MAX);
     entry *entries = HF_ARENA_ARRAY(arena, entry, count);
     hf_pb_payload *values = HF_ARENA_ARRAY(arena, hf_pb_payload, count);
     for (size_t i = 0; i < count && entries != NULL && values != NULL; i++) {
@@ -94,6 +97,7 @@ static hf_status record_memo(hf_op *op, hf_wf *wf, const hf_pb_memo_fields_entry
     if (record == NULL || memo == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a memo");
     }
+    hf_assert(list->count > 0 && list->items != NULL);
     memo->fields = *list;
     ((hf_pb_modify_workflow_properties_command_attributes *)room)->upserted_memo = memo;
     return HF_OK;
@@ -113,6 +117,7 @@ static hf_status record_search(hf_op *op, hf_wf *wf, const hf_pb_memo_fields_ent
     if (record == NULL || search == NULL || entries == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for search attributes");
     }
+    hf_assert(list->count > 0 && list->items != NULL);
     for (size_t i = 0; i < list->count; i++) {
         entries[i].key = list->items[i].key;
         entries[i].value = list->items[i].value;

@@ -49,6 +49,7 @@ typedef struct hf_command_run {
 static hf_status write_input(void *arg)
 {
     hf_command_run *run = arg;
+    hf_assert(run->process != NULL);
     if (run->in.len > 0) {
         HF_IGNORE(hf_conn_write(hf_process_in(run->process), run->in.data, run->in.len));
     }
@@ -68,6 +69,7 @@ static hf_status read_output(void *arg)
             run->is_too_big = hf_buf_status(&run->out) == HF_ERR_TOO_BIG;
             return hf_raise(hf_buf_status(&run->out), "no room for the output of the program");
         }
+        hf_assert(run->out.len <= HF_PAYLOAD_LEN_MAX);
     }
     return HF_OK;
 }
@@ -107,6 +109,7 @@ static hf_status open_box(void *arg)
 
 static hf_status kill_box(void *arg)
 {
+    hf_assert(((hf_command_run *)arg)->box != NULL);
     hf_process_box_kill(((hf_command_run *)arg)->box);
     return HF_OK;
 }
@@ -136,6 +139,7 @@ static hf_status start(hf_command_run *run)
 {
     const hf_activity_facts *facts = hf_activity_info();
     const hf_command *command = run->command;
+    hf_assert(run->box == NULL && run->process == NULL && facts != NULL);
     char attempt[16];
     (void)snprintf(attempt, sizeof attempt, "%d", facts->attempt);
     const char *more[VARIABLES + 1] = {variable(&run->arena, "HOLDFAST_WORKFLOW_ID", facts->workflow_id),
@@ -186,6 +190,7 @@ static hf_status fail_exit(hf_command_run *run, hf_exit end)
     char type[32];
     char details[64];
     bool by_signal = end.signal != 0;
+    hf_assert(by_signal || end.code != 0);
     hf_command_notes_end(&run->notes, notes);
     (void)snprintf(type, sizeof type, by_signal ? "Signal%d" : "Exit%d", by_signal ? end.signal : end.code);
     (void)snprintf(details, sizeof details, "{\"code\":%d,\"signal\":%d}", end.code, end.signal);

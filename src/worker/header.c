@@ -28,6 +28,7 @@ bool hf_wf_header_keep(hf_wf *wf, const hf_pb_header *header, hf_str *ret_kept)
     hf_pb_encode(&hf_pb_header_type, header, &bytes);
     char *copy = bytes.status == HF_OK ? memory.allocate(memory.state, bytes.len + 1, 1) : NULL;
     if (copy != NULL) {
+        hf_assert(bytes.len > 0); /* it has fields */
         memcpy(copy, bytes.data, bytes.len);
         *ret_kept = hf_str_of_len(copy, bytes.len);
     }
@@ -105,6 +106,7 @@ hf_status hf_header_get(const char *key, hf_payload *ret_value)
         return read_kept(kept_of(wf), VERB, key, ret_value);
     }
     static const hf_pb_header NONE = {0};
+    hf_assert(act->task != NULL);
     return give(act->task->header != NULL ? act->task->header : &NONE, VERB, key, ret_value);
 }
 
@@ -139,6 +141,7 @@ static hf_status put_all(hf_header *to, const hf_pb_header *from)
         HF_TRY(hf_payload_decode(&one, NULL, &value));
         char key[HF_KEY_LEN_MAX + 1];
         size_t len = field->key.len < sizeof key ? field->key.len : sizeof key - 1;
+        hf_assert(len <= HF_KEY_LEN_MAX);
         memcpy(key, field->key.data, len);
         key[len] = '\0';
         hf_status status = hf_header_put(to, key, value);

@@ -108,6 +108,7 @@ static const hf_entry *keep_header(hf_wf *wf, const hf_entry *header)
 /* False: no memory. */
 static bool push(hf_saga *saga, const char *activity, hf_payload in, const hf_activity_options *options)
 {
+    hf_assert(!saga->is_over && (saga->last != NULL) == (saga->count > 0));
     hf_wf *wf = saga->wf;
     saga_step *step = HF_ARENA_NEW(&wf->kept, saga_step);
     if (step == NULL) {
@@ -128,6 +129,7 @@ static bool push(hf_saga *saga, const char *activity, hf_payload in, const hf_ac
     }
     saga->last = step;
     saga->count++;
+    hf_assert(step->activity != NULL && step->options.ret_details == NULL); /* nothing of it is the caller's */
     return true;
 }
 
@@ -196,6 +198,7 @@ static void give_failure(hf_failure_box *kept)
 static hf_status run_steps(hf_saga *saga, int *ret_failed, hf_failure_box **ret_first)
 {
     hf_status first = HF_OK;
+    hf_assert(!saga->is_over && *ret_first == NULL); /* each step is undone once */
     *ret_failed = 0;
     for (const saga_step *step = saga->last; step != NULL; step = step->before) {
         hf_status status = hf_activity_run_with(step->activity, step->in, NULL, &step->options);
@@ -210,12 +213,14 @@ static hf_status run_steps(hf_saga *saga, int *ret_failed, hf_failure_box **ret_
                     hf_error_text());
         }
     }
+    hf_assert(*ret_failed <= saga->count && (*ret_failed > 0) == (first != HF_OK));
     return first;
 }
 
 static hf_status undo(hf_saga *saga, int *ret_failed, hf_failure_box **ret_first)
 {
     hf_shield *shield = NULL;
+    hf_assert(saga->wf == hf_wf_self() && saga->bound.ns > 0);
     HF_TRY(hf_shield_open(saga->bound, &shield));
     hf_status status = run_steps(saga, ret_failed, ret_first);
     HF_IGNORE(hf_shield_close(shield));
