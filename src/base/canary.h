@@ -94,7 +94,7 @@
     X(HF_BUG_MARKER_OUT_OF_ORDER, "storm", "the marker of a patch goes in front of the commands that came before it") \
     X(HF_BUG_PATCH_FORGOTTEN, "storm", "a replay does not find the marker of a patch")                                \
     X(HF_BUG_CLOSING_NOT_LAST, "storm", "the command that ends a run goes in front of those of its handlers")         \
-    X(HF_BUG_CONDITION_AFTER_QUERY, "storm", "conditions look after a query, by its clock")                           \
+    X(HF_BUG_CONDITION_AFTER_QUERY, "storm", "conditions look after a query, by another clock")                       \
     X(HF_BUG_QUERY_DRAWS, "storm", "a query uses up a random number of its run")                                      \
     X(HF_BUG_UPDATE_OUT_OF_ORDER, "storm", "an update goes in front of signals that came before it")                  \
     X(HF_BUG_WITHDRAWN_SENT, "storm", "a command that was given up in its own step is sent")                          \

@@ -406,7 +406,7 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
     status = hf_wf_turn(op, wf);
     if (HF_CANARY(HF_BUG_CONDITION_AFTER_QUERY) && status == HF_OK && query->has_ended) {
         uint64_t number = 0;
-        hf_crew_set_now(wf->crew, hf_wall_now(wf->worker->rt));
+        hf_crew_set_now(wf->crew, (hf_time){hf_wall_now(wf->worker->rt).ns + hf_hours(1).ns});
         while (status == HF_OK && hf_wf_wake_until(wf, &number)) {
             status = hf_wf_turn(op, wf);
         }
