@@ -253,6 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hf_str input = hf_str_of_len(data, size);
     hf_pb_raw field;
     open_rig();
+    (void)heartbeat(HF_STR("no token"), true); /* the other namespace is known from its first use on */
     for (int steps = 0; steps < STEPS_MAX && input.len > 0 && hf_pb_next(&input, &field); steps++) {
         if (field.number == STEP) {
             take_step(field.bytes);
