@@ -37,6 +37,7 @@ static const hf_code_row ROWS[] = {
     {HF_ERR_MISUSE, HF_GRPC_INTERNAL, false}, /* of our own code: no request makes one */
     {HF_ERR_EVICTED, HF_GRPC_INTERNAL, false},
     {HF_ERR_CONTINUED, HF_GRPC_INTERNAL, false},
+    {HF_PENDING, HF_GRPC_INTERNAL, false},
 };
 
 /* Codes that we do not send. */

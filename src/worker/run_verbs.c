@@ -227,7 +227,7 @@ static bool is_new_branch(const hf_wf *wf, hf_str key, bool *ret_makes_marker)
     *ret_makes_marker = is_patched;
     if (hf_wf_plays_by(wf, HF_WF_RULE_PATCHES)) {
         *ret_makes_marker = wf->is_current ? !is_marked(wf, key) : is_patched;
-        is_patched |= is_marked(wf, key);
+        is_patched |= is_marked(wf, key) && !HF_CANARY(HF_BUG_PATCH_FORGOTTEN);
     }
     return is_patched;
 }

@@ -203,6 +203,18 @@ static void on_namespaces(sim_world *world, sim_call *call)
     }
 }
 
+static void ask_removal(sim_call *call)
+{
+    hf_pb_remove_search_attributes_request *request =
+        HF_ARENA_NEW(&call->arena, hf_pb_remove_search_attributes_request);
+    call->call.method = HF_METHOD_REMOVE_SEARCH_ATTRIBUTES;
+    call->call.request = request;
+    request->namespace = HF_STR(SIM_NAMESPACE);
+    request->search_attributes.items = HF_ARENA_NEW(&call->arena, hf_str);
+    request->search_attributes.items[0] = HF_STR("Some");
+    request->search_attributes.count = 1;
+}
+
 static void ask_registry(sim_world *world)
 {
     uint64_t n = hf_rng_below(&world->rng, 8);
@@ -252,11 +264,7 @@ static void ask_registry(sim_world *world)
         break;
     }
     case 6: {
-        ASK(HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, remove_search_attributes);
-        request->namespace = HF_STR(SIM_NAMESPACE);
-        request->search_attributes.items = HF_ARENA_NEW(&call->arena, hf_str);
-        request->search_attributes.items[0] = HF_STR("Some");
-        request->search_attributes.count = 1;
+        ask_removal(call);
         break;
     }
     case 7: {
@@ -287,7 +295,13 @@ static void ask_registry(sim_world *world)
     }
     }
 #undef ASK
+    bool is_added = call->call.method == HF_METHOD_ADD_SEARCH_ATTRIBUTES;
     sim_call_submit(world, call);
+    if (is_added && sim_chance(world, 700)) {
+        sim_call *after = sim_call_new(world, HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, NULL, on_told);
+        ask_removal(after);
+        sim_call_submit(world, after);
+    }
 }
 
 void sim_list(sim_world *world)
