@@ -164,7 +164,7 @@ void hf_list_drop(hf_core *core, hf_call *call)
             return;
         }
     }
-    hf_assert(!"a call that waits for its list");
+    hf_assert(false); /* a call that waits for its list has a lister */
 }
 
 void hf_lists_pass(hf_core *core, hf_node *dirty_link)

@@ -230,7 +230,7 @@ static void put(hf_core *core, hf_commit_batch *batch, const hf_namespace *space
     }
     for (size_t i = 0; i < space->attributes.count; i++) {
         record.attributes.items[record.attributes.count++] = (hf_pb_search_attribute_record){
-            .name = hf_owned_str(&space->attributes.items[i].name), .type = space->attributes.items[i].type};
+            .name = hf_owned_str(&space->attributes.items[i].name), .type = (int32_t)space->attributes.items[i].type};
     }
     hf_namespace_row_put(&batch->writes, &record);
 }
@@ -582,7 +582,7 @@ void hf_list_search_attributes_call(hf_core *core, hf_call *call)
         response->custom_attributes.items[response->custom_attributes.count++] =
             (hf_pb_list_search_attributes_response_custom_attributes_entry){
                 .key = hf_arena_copy(arena, hf_owned_str(&space->attributes.items[i].name)),
-                .value = space->attributes.items[i].type};
+                .value = (int32_t)space->attributes.items[i].type};
     }
     for (size_t i = 0; arena->status == HF_OK && i < known; i++) {
         const hf_attr *attr = hf_attr_known_at(i);
@@ -615,7 +615,7 @@ void hf_get_search_attributes_call(hf_core *core, hf_call *call)
     for (size_t i = 0; call->arena->status == HF_OK && i < space->attributes.count; i++) {
         response->keys.items[response->keys.count++] = (hf_pb_get_search_attributes_response_keys_entry){
             .key = hf_arena_copy(call->arena, hf_owned_str(&space->attributes.items[i].name)),
-            .value = space->attributes.items[i].type};
+            .value = (int32_t)space->attributes.items[i].type};
     }
     hf_call_reply(core, call);
 }

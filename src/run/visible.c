@@ -217,7 +217,7 @@ static void get_system(hf_visible_row *row, hf_attr_id id, hf_attr_value *value)
     case HF_ATTR_SYSTEM_COUNT:
         break;
     }
-    hf_assert(!"an attribute of the system");
+    hf_assert(false); /* every attribute of the system is above */
 }
 
 void hf_visible_get(const void *row, const hf_attr *attr, hf_attr_value *ret_value)
