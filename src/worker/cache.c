@@ -20,6 +20,7 @@ hf_wtask *hf_wtask_new(hf_worker *worker)
     if (task != NULL) {
         task->node = (hf_node){NULL, NULL};
         task->task = NULL;
+        task->is_ahead = true; /* also one that comes with an answer: worker-J1 */
         task->arena = hf_arenas_take(&worker->arenas);
         hf_arena_init(&task->steps[0], worker->memory); /* without memory until events are read */
         hf_arena_init(&task->steps[1], worker->memory);
