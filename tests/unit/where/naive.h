@@ -228,7 +228,8 @@ static inline bool naive_test(naive *self)
     } else if (naive_word(self, "STARTS_WITH")) {
         char start[256];
         (void)naive_value(self, start);
-        answer = value.text.len >= strlen(start) && strncmp(value.text.data, start, strlen(start)) == 0;
+        size_t len = strlen(start);
+        answer = value.text.len >= len && (len == 0 || memcmp(value.text.data, start, len) == 0);
     } else if (naive_word(self, "<=")) {
         answer = naive_next(self, &attr, &value) <= 0;
     } else if (naive_word(self, ">=")) {
