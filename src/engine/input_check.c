@@ -176,7 +176,7 @@ bool hf_call_rate_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue_m
            hf_call_refuse(core, call, "MaxTasksPerSecond is not a number of tasks.");
 }
 
-/* A namespace is found only by its name: its id is made of the name, and the engine has no list of namespaces. */
+/* A namespace is found only by its name, because its id is made of the name. */
 bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
 {
     REQUEST(describe_namespace);
