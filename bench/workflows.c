@@ -1,9 +1,10 @@
 /* W1 to W3 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on
  * fibers of one program; and the memory of runs that wait.
  *
- *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber]
+ *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber] [--through owner]
  *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set
  *
+ * With `--through owner` the engine is in a second process, which has the file open, and this one asks it (owner:FILE).
  * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
  * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads.
  * `worker_us` is the CPU of all threads but the engine's two; with `--store memory` no disk is in the way. */
@@ -15,8 +16,10 @@
 
 #include <dirent.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 enum { COUNT_MAX = 4096 };
 
@@ -34,6 +37,7 @@ static struct {
     int pollers; /* 0 = the worker's own default */
     bool in_memory;
     bool on_fiber; /* activities */
+    bool through;  /* the owner, which is another process */
 } options = {.mode = "", .dir = ".", .seconds = 5};
 
 static char path[4096];
@@ -315,12 +319,35 @@ static hf_status program(void *arg)
 
 static void remove_files(void)
 {
-    static const char *const TAILS[] = {"", "-wal", "-shm", ".lock", ".sock"};
+    static const char *const TAILS[] = {"", "-wal", "-shm", "-owner", "-sock"};
     char file[4200];
     for (size_t i = 0; i < sizeof TAILS / sizeof TAILS[0]; i++) {
         (void)snprintf(file, sizeof file, "%s%s", path, TAILS[i]);
         (void)unlink(file);
     }
+}
+
+/* A process that has the file open, until it is killed. */
+static pid_t start_owner(const char *address)
+{
+    int ready[2];
+    char byte = 0;
+    if (pipe(ready) != 0) {
+        return -1;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        hf_service *opened = NULL;
+        HF_OR_DIE(hf_open(address, &opened));
+        (void)!write(ready[1], &byte, 1);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    (void)!read(ready[0], &byte, 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    return pid;
 }
 
 int main(int argc, char **argv)
@@ -338,13 +365,15 @@ int main(int argc, char **argv)
             options.in_memory = strcmp(argv[i + 1], "memory") == 0;
         } else if (strcmp(argv[i], "--activities") == 0) {
             options.on_fiber = strcmp(argv[i + 1], "fiber") == 0;
+        } else if (strcmp(argv[i], "--through") == 0) {
+            options.through = strcmp(argv[i + 1], "owner") == 0;
         }
     }
     int count_max = strcmp(options.mode, "parked") == 0 ? 1000000 : COUNT_MAX;
     if (function_of(options.mode) == NULL || options.count < 1 || options.count > count_max) {
         (void)fprintf(stderr,
                       "usage: workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] "
-                      "[--activities fiber]\n"
+                      "[--activities fiber] [--through owner]\n"
                       "       workflows parked COUNT [--store memory]\n");
         return 2;
     }
@@ -353,7 +382,15 @@ int main(int argc, char **argv)
     (void)snprintf(address, sizeof address, "%s%s",
                    options.in_memory ? "memory:" : "sqlite:", options.in_memory ? "" : path);
     remove_files();
+    pid_t owner = options.through ? start_owner(address) : -1;
+    if (options.through) {
+        (void)snprintf(address, sizeof address, "owner:%s", path);
+    }
     HF_OR_DIE(hf_run(program, address));
+    if (owner > 0) {
+        (void)kill(owner, SIGKILL);
+        (void)waitpid(owner, NULL, 0);
+    }
     remove_files();
     return 0;
 }

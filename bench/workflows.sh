@@ -60,6 +60,7 @@ for ((round = 0; round < rounds; round++)); do
         sample "script/$count" "$programs/engine" w1 "$count"
         sample "worker/$count" "$programs/workflows" w1 "$count"
         sample "worker, on fibers/$count" "$programs/workflows" w1 "$count" --activities fiber
+        sample "through the owner/$count" "$programs/workflows" w1 "$count" --activities fiber --through owner
     done
     for shape in w2 w3; do
         sample "$shape script" "$programs/engine" "$shape" 128
@@ -109,6 +110,10 @@ awk -F'\t' '
                     (rows > 0 ? sprintf("%.2f", ours / rows) : "-"),
                     (rows == 0 ? "" : (ours / rows >= bar[counts[i]] ? "ok   >= " : "SHORT < ") bar[counts[i]])
             }
+        embedded = get("worker, on fibers/128", "ops_s"); through = get("through the owner/128", "ops_s")
+        if (embedded > 0 && through > 0)
+            printf "\nthrough the owner of the file, at 128: %.0f per s, %.2f of embedded  %s 0.5\n", through, through / embedded,
+                through / embedded >= 0.5 ? "ok   >=" : "SHORT <"
         printf "\n%-20s %5s %9s %7s %8s %8s\n", "at 128", "", "per s", "spread", "p50 ms", "/script"
         split("w2 w3", shapes, " ")
         for (i = 1; i <= 2; i++) {

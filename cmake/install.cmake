@@ -2,7 +2,7 @@
 
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES docs/promises.md docs/verbs.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs) # headers name them
@@ -20,5 +20,10 @@ install(FILES "${PROJECT_BINARY_DIR}/HoldfastConfig.cmake" "${PROJECT_BINARY_DIR
 # The file finds itself from where it lies, so that an installed tree can be moved.
 file(RELATIVE_PATH pc_prefix "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+list(TRANSFORM HF_REMOTE_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE pc_remote)
+list(JOIN pc_remote " " pc_remote)
+if(pc_remote)
+    string(APPEND pc_remote " ")
+endif()
 configure_file(cmake/holdfast.pc.in "${PROJECT_BINARY_DIR}/holdfast.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -18,6 +18,14 @@ set(objects "")
 foreach(layer IN LISTS HF_LAYERS)
     list(APPEND objects $<TARGET_OBJECTS:hf_${layer}>)
 endforeach()
+foreach(part IN LISTS HF_APART)
+    list(APPEND objects $<TARGET_OBJECTS:${part}>)
+endforeach()
+set(HF_NETWORK_LIBRARIES nghttp2 ssl crypto z)
+set(HF_REMOTE_LIBRARIES "")
+if(HF_WITH_REMOTE)
+    set(HF_REMOTE_LIBRARIES ${HF_NETWORK_LIBRARIES})
+endif()
 
 add_library(holdfast SHARED ${objects})
 add_library(holdfast_static STATIC ${objects})
@@ -33,7 +41,7 @@ foreach(library holdfast holdfast_static)
     # everything statically needs m for SQLite's functions. build/needed knows what the shared library may need.
     # Debian's yajl has another name as a static library.
     set(yajl $<IF:$<STREQUAL:${library},holdfast_static>,yajl_s,yajl>)
-    target_link_libraries(${library} PRIVATE sqlite3 ${yajl} zstd m)
+    target_link_libraries(${library} PRIVATE sqlite3 ${yajl} zstd ${HF_REMOTE_LIBRARIES} m)
 endforeach()
 
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -45,11 +53,11 @@ endif()
 # Calls and threads that are still inside must find the code: the library stays loaded.
 target_link_options(holdfast PRIVATE -Wl,-z,nodelete)
 
-# The server's library: HTTP/2, gRPC and what listens. Only the program links it, and what it needs beyond the library itself.
+# The server's library: what listens. Only the program links it, and what it needs beyond the library itself.
 set(objects "")
 foreach(part IN LISTS HF_OUTSIDE)
     list(APPEND objects $<TARGET_OBJECTS:${part}>)
 endforeach()
-add_library(holdfast_server STATIC ${objects})
+add_library(holdfast_server STATIC ${objects} $<TARGET_OBJECTS:hf_llhttp>)
 set_target_properties(holdfast_server PROPERTIES LINKER_LANGUAGE C)
-target_link_libraries(holdfast_server PUBLIC holdfast_static PRIVATE nghttp2 z ssl crypto)
+target_link_libraries(holdfast_server PUBLIC holdfast_static PRIVATE ${HF_NETWORK_LIBRARIES})

@@ -1,10 +1,39 @@
 # The program `holdfast`: src/main on the static library, with the headers of the layers that it may use: files at rest are looked at by
 # inspect, and the engine is reached through open.
+#
+# The whole library is inside, and its public functions are exported under the shared library's name: a plugin that needs
+# libholdfast.so finds this program instead of a second Holdfast (docs/adr/0029).
 
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/main/*.c")
 add_executable(holdfast_program ${sources})
 set_target_properties(holdfast_program PROPERTIES OUTPUT_NAME holdfast RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-hf_layer_of_program(holdfast_program main USES inspect open server store service history wire fiber env base PROTO)
-target_link_libraries(holdfast_program PRIVATE holdfast_server holdfast_static hf_flags hf_warnings)
+hf_layer_of_program(holdfast_program main USES trial inspect open server store service history wire fiber env base PROTO)
+target_link_libraries(holdfast_program PRIVATE holdfast_server -Wl,--whole-archive holdfast_static -Wl,--no-whole-archive
+                      ${CMAKE_DL_LIBS} hf_flags hf_warnings)
+set_target_properties(holdfast_program PROPERTIES ENABLE_EXPORTS ON)
+target_link_options(holdfast_program PRIVATE -Wl,-soname,libholdfast.so.${PROJECT_VERSION_MAJOR})
 add_dependencies(holdfast_program hf_proto)
+target_compile_definitions(holdfast_program PRIVATE HF_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
+
+# The determinism guard (holdfast/guard.h): an object to preload, and an archive to link before the static library. Not a part of the library.
+add_library(holdfast_guard SHARED "${PROJECT_SOURCE_DIR}/src/guard/guard.c")
+add_library(holdfast_guard_static STATIC "${PROJECT_SOURCE_DIR}/src/guard/guard.c")
+set_target_properties(holdfast_guard_static PROPERTIES OUTPUT_NAME holdfast_guard)
+foreach(guard holdfast_guard holdfast_guard_static)
+    target_include_directories(${guard} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+    target_link_libraries(${guard} PRIVATE hf_warnings ${CMAKE_DL_LIBS})
+    # Its functions are those of libc: the compiler must not make one of another.
+    target_compile_options(${guard} PRIVATE -O2 -g -fPIC -fno-builtin -U_FORTIFY_SOURCE -fno-sanitize=all)
+endforeach()
+add_dependencies(holdfast_program holdfast_guard)
+install(TARGETS holdfast_guard holdfast_guard_static)
 install(TARGETS holdfast_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Its manual has a list of the commands, which the program writes itself.
+if(NOT CMAKE_CROSSCOMPILING AND NOT HF_SANITIZE)
+    add_custom_command(TARGET holdfast_program POST_BUILD
+                       COMMAND "${PROJECT_SOURCE_DIR}/tools/man.sh" $<TARGET_FILE:holdfast_program>
+                               "${PROJECT_SOURCE_DIR}/docs/man/holdfast.1.in" "${PROJECT_BINARY_DIR}/man/holdfast.1")
+    install(FILES "${PROJECT_BINARY_DIR}/man/holdfast.1" DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+install(FILES docs/man/holdfast.conf.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+install(FILES contrib/holdfast.service contrib/holdfast.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/contrib)

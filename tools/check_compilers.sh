@@ -4,6 +4,8 @@
 set -euo pipefail
 source=$1 build=$2 used=$3
 mapfile -t warnings <"$build/warnings.txt"
+mapfile -t system <"$build/system_includes.txt" # headers of others that lie elsewhere
+system=("${system[@]/#/-isystem}")
 failed=0
 for cc in gcc clang; do
     if [[ ($cc == gcc && $used == GNU) || ($cc == clang && $used == Clang) ]]; then
@@ -18,7 +20,7 @@ for cc in gcc clang; do
         mapfile -t files < <(find "$source/src/$layer" -name '*.c' | sort)
         ((${#files[@]} > 0)) || continue
         if "$cc" -std=c17 -D_GNU_SOURCE -DHF_SWITCH_FPU=0 -O2 -fsyntax-only -pthread "${warnings[@]}" -Werror \
-            -I"$build/layers/$layer" -I"$source/include" "${files[@]}"; then
+            -I"$build/layers/$layer" -I"$source/include" "${system[@]}" "${files[@]}"; then
             echo "$cc: $layer: ${#files[@]} files clean"
         else
             failed=1

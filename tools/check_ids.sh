@@ -36,7 +36,7 @@ echo "${#ids[@]} ids of promises, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests 
 
 # ---- Invariants of layers -------------------------------------------------------------------------------------------------
 
-layers=(base time where env fiber wire history store run ledger engine inspect service worker open server vfs) # those whose ids carry their name; add yours
+layers=(base time where env fiber wire history store run ledger engine inspect service worker open trial server remote vfs) # those whose ids carry their name; add yours
 names=$(IFS='|' && echo "${layers[*]}")
 cd "$tree"
 places=(src tests include docs bench examples README.md ARCHITECTURE.md CONTRIBUTING.md)

@@ -25,7 +25,7 @@ with_twins()
         }
         BEGIN {
             split("hf_wait_options hf_scope_options hf_fork_options hf_activity_options hf_child_options " \
-                  "hf_continue_options", names, " ")
+                  "hf_continue_options hf_external_options hf_query_options", names, " ")
             for (i in names) {
                 has_place[names[i]] = 1
             }

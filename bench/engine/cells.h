@@ -64,5 +64,6 @@ void cell_busy(const cell_options *o);
 void cell_family_make(const cell_options *o);
 void cell_family_use(const cell_options *o);
 void cell_gap(const cell_options *o);
+void cell_ended(const cell_options *o);
 
 #endif

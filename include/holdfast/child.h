@@ -35,6 +35,13 @@ typedef struct hf_child_options {
     const hf_entry *header; /* goes along, see header.h; NULL = none */
 } hf_child_options;
 
+typedef struct hf_external_options {
+    size_t size;            /* set by the macro */
+    const hf_entry *header; /* goes along, see header.h; NULL = none */
+    const char *file;       /* set by the macro, as is the line: see hf_wait_options */
+    int line;
+} hf_external_options;
+
 HF_BEGIN_DECLS
 
 /* Starts a workflow and waits for its end. If it continues as new, is retried or has a schedule, the end is that of the last
@@ -48,7 +55,8 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_child_run_with(const char *type, hf_payload in, hf_payload *ret_out,
                                                const hf_child_options *options);
 /* The same, but returns when the child has started: for one that lives on by itself (.parent_close =
- * HF_PARENT_CLOSE_ABANDON), or whose end does not matter. Fails as hf_child_run. */
+ * HF_PARENT_CLOSE_ABANDON), or whose end does not matter. Fails as hf_child_run. A cancel that comes before the child has
+ * started works as for hf_child_run, too: HF_OK then means that the child was not asked to end, or did not obey and completed. */
 HF_API HF_MUST_USE hf_status hf_child_start_with(const char *type, hf_payload in, const hf_child_options *options);
 /* Starts a workflow as a child of a scope, without a fiber: see hf_fork_activity. The branch ends when the child workflow
  * has ended, and its status is that of hf_child_run. `ret_out` may be NULL; it must live until the scope is closed.
@@ -60,13 +68,13 @@ HF_API HF_MUST_USE hf_status hf_fork_child_with(hf_scope *scope, const char *typ
  * whatever crashes. Fails: HF_ERR_NOT_FOUND: no such workflow runs, or it is this one; HF_ERR_INVALID: a name is empty or
  * too long; HF_ERR_TOO_BIG, HF_ERR_LIMIT: 2,000 signals are on their way; HF_ERR_CANCELED: the wait was canceled;
  * the signal is sent all the same, unless that happened in the step that asked for it; HF_ERR_EVICTED, HF_ERR_MISUSE. */
-HF_API HF_MUST_USE hf_status hf_external_signal(const char *id, const char *name, hf_payload in);
+HF_API HF_MUST_USE hf_status hf_external_signal_with(const char *id, const char *name, hf_payload in,
+                                                     const hf_external_options *options);
 /* Asks another workflow to end. `reason` may be NULL. Fails as hf_external_signal. */
 HF_API HF_MUST_USE hf_status hf_external_cancel(const char *id, const char *reason);
 
 HF_END_DECLS
 
-#define hf_external_signal(...) (hf_here(__FILE__, __LINE__), hf_external_signal(__VA_ARGS__))
 #define hf_external_cancel(...) (hf_here(__FILE__, __LINE__), hf_external_cancel(__VA_ARGS__))
 
 /* Twins, made from the declarations above: macros for C, functions for C++. */
@@ -81,6 +89,9 @@ HF_END_DECLS
 #define hf_fork_child(...) HF_FORK_CHILD_(__VA_ARGS__, .size = sizeof(hf_child_options), .file = __FILE__, .line = __LINE__)
 #define HF_FORK_CHILD_(scope, type, in, ret_out, ...) \
     hf_fork_child_with((scope), (type), (in), (ret_out), &(hf_child_options){__VA_ARGS__})
+#define hf_external_signal(...) HF_EXTERNAL_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_external_options), .file = __FILE__, .line = __LINE__)
+#define HF_EXTERNAL_SIGNAL_(id, name, in, ...) \
+    hf_external_signal_with((id), (name), (in), &(hf_external_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_child_run(const char *type, hf_payload in, hf_payload *ret_out,
@@ -108,6 +119,15 @@ hf_fork_child(hf_scope *scope, const char *type, hf_payload in, hf_payload *ret_
     options.file = file;
     options.line = line;
     return hf_fork_child_with(scope, type, in, ret_out, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_external_signal(const char *id, const char *name, hf_payload in,
+    hf_external_options options = hf_external_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    return hf_external_signal_with(id, name, in, &options);
 }
 #endif
 /* clang-format on */

@@ -64,8 +64,9 @@ HF_API HF_MUST_USE hf_status hf_on_update_with(const char *name, hf_reply_handle
 HF_API const char *hf_handler_name(void);
 /* The id of the update that the calling handler answers: a repeated request has the same id. NULL elsewhere. */
 HF_API const char *hf_update_id(void);
-/* Waits until no other handler of signals or updates is under way; a scope around it may bound the wait. Fails:
- * HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
+/* Waits until no other handler of signals or updates is under way; a scope around it may bound the wait. Handlers that wait
+ * here themselves do not wait for each other: they go on together when all that are left wait. Fails: HF_ERR_CANCELED,
+ * HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
 HF_API HF_MUST_USE hf_status hf_handlers_wait(void);
 /* Takes the oldest stored signal of this name, without waiting. `ret_out` may be NULL. Fails: HF_ERR_AGAIN: none has
  * come; else as hf_signal_wait (workflow.h). */

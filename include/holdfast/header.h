@@ -1,4 +1,4 @@
-/* Headers: small values that go along with starts, signals, updates, activities and children, beside their inputs; such as
+/* Headers: small values that go along with starts, signals, queries, updates, activities and children, beside their inputs; such as
  * the id of a trace. Whoever sends something sets fields (.header in the options); the code that it reaches reads them:
  *
  *     hf_entry header[] = {{"trace-id", hf_payload_of_json("\"4711\"")}, {NULL, hf_payload_none()}};
@@ -22,7 +22,7 @@
 HF_BEGIN_DECLS
 
 /* Reads a field of the header that came with the code which asks: in an activity that of its task; in a handler that of
- * the signal or update which it handles; elsewhere in a workflow that of the start. Fibers that these fork read the same.
+ * the signal, query or update which it handles; elsewhere in a workflow that of the start. Fibers that these fork read the same.
  * The caller owns the value. Fails: HF_ERR_NOT_FOUND: there is no such field; HF_ERR_MISUSE: the caller is neither an
  * activity nor a workflow; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_header_get(const char *key, hf_payload *ret_value);

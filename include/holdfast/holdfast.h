@@ -7,11 +7,13 @@
 #include <holdfast/activity.h>
 #include <holdfast/answer.h>
 #include <holdfast/base.h>
+#include <holdfast/batch.h>
 #include <holdfast/chan.h>
 #include <holdfast/child.h>
 #include <holdfast/dispatch.h>
 #include <holdfast/error.h>
 #include <holdfast/flow.h>
+#include <holdfast/guard.h>
 #include <holdfast/handler.h>
 #include <holdfast/header.h>
 #include <holdfast/io.h>
@@ -20,6 +22,7 @@
 #include <holdfast/list.h>
 #include <holdfast/local.h>
 #include <holdfast/payload.h>
+#include <holdfast/plugin.h>
 #include <holdfast/process.h>
 #include <holdfast/run.h>
 #include <holdfast/runtime.h>
@@ -28,7 +31,9 @@
 #include <holdfast/service.h>
 #include <holdfast/sim.h>
 #include <holdfast/status.h>
+#include <holdfast/stream.h>
 #include <holdfast/sync.h>
+#include <holdfast/testenv.h>
 #include <holdfast/time.h>
 #include <holdfast/wait.h>
 #include <holdfast/worker.h>

@@ -1,6 +1,7 @@
 /* I/O on fibers: descriptors, listeners, connections, files, name lookup, signals of the operating system.
  *
  * Addresses are text: "tcp:127.0.0.1:8080", "tcp:[::1]:0" (port 0 = any), "tcp:example.org:80", "unix:/run/x.sock".
+ * A listener can also be "fd:3": a listening socket that the process was started with, which it then owns.
  * A socket file belongs to its owner alone (mode 0600). Names are for connecting; a listener takes a numeric address
  * or a path, else HF_ERR_INVALID. Every wait ends with the scope's cancel or deadline, or with .timeout. */
 #ifndef HOLDFAST_IO_H

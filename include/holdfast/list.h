@@ -26,6 +26,9 @@ typedef struct hf_list_options {
     const char *query;      /* at most 64 KiB; NULL = all runs */
     const char *namespace_; /* "default" */
     int64_t limit;          /* of hf_list: runs at most; 0 = no limit */
+    bool
+        current; /* of hf_list: only the current run of each id, oldest start first: the newest .limit of them, at most and by default
+                               1,000; without ORDER BY */
 } hf_list_options;
 
 /* Runs by status. */
@@ -88,6 +91,9 @@ HF_API HF_MUST_USE hf_status hf_namespace_register_with(hf_service *service, con
                                                         const hf_namespace_options *options);
 /* Marks it as one that is not to be used any more; everything in it works as before. Fails: HF_ERR_NOT_FOUND. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_deprecate(hf_service *service, const char *name);
+/* Deletes a namespace with all of its runs, in the background; nobody sees it from now on, and its name can be registered again when the last run
+ * is gone. Fails: HF_ERR_NOT_FOUND; HF_ERR_NOT_READY: it is "default". The rest as for hf_start. */
+HF_API HF_MUST_USE hf_status hf_namespace_delete(hf_service *service, const char *name);
 /* Visits all namespaces, oldest first. Fails: as hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_list(hf_service *service, hf_namespace_list_visit *visit, void *arg);
 

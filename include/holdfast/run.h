@@ -73,7 +73,8 @@ HF_API HF_MUST_USE hf_status hf_search_set_of(const hf_field *fields);
 
 /* return hf_continue_as_new(state);  Ends the run and starts the next one of its chain, with the same id and an empty
  * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. Signals that
- * were not taken go along, in their order. Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_MISUSE: `in` has no bytes, or the
+ * were not taken go along, in their order. From this call on handlers get no signals, because the next run is to see them.
+ * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_MISUSE: `in` has no bytes, or the
  * caller is not the main function of a workflow; HF_ERR_NOMEM, HF_ERR_EVICTED. */
 HF_API HF_MUST_USE hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options);
 

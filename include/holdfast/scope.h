@@ -88,7 +88,8 @@ typedef struct hf_join_policy {
 HF_BEGIN_DECLS
 extern HF_API const hf_join_hooks hf_join_all_hooks;      /* all must succeed; the first failure cancels the rest */
 extern HF_API const hf_join_hooks hf_join_any_hooks;      /* the first success wins and cancels the rest */
-extern HF_API const hf_join_hooks hf_join_quorum_hooks;   /* n successes win; stops as soon as n became impossible */
+extern HF_API const hf_join_hooks hf_join_quorum_hooks;   /* n successes win; stops as soon as n became impossible. A
+                                                             failure says how many there were; its cause is the first */
 extern HF_API const hf_join_hooks hf_join_tolerate_hooks; /* up to n failures are fine, one more cancels the rest */
 extern HF_API const hf_join_hooks hf_join_collect_hooks;  /* supervisor: no child is canceled, every failure is kept */
 extern HF_API const hf_join_hooks hf_join_discard_hooks;  /* endless services: results are dropped, failures logged */

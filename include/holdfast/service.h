@@ -44,6 +44,8 @@ typedef struct hf_open_options {
      * wait or send anything itself. If it fails, nothing is sent, and the caller gets its status. NULL = none. */
     hf_header_hook on_header;
     void *on_header_arg; /* passed to on_header */
+    /* For temporal://: the API key that every call shows. It is copied. NULL = that of api_key_file= in the address. */
+    const char *api_key;
 } hf_open_options;
 
 /* What to do when the id belongs to a workflow that has ended. */
@@ -88,6 +90,7 @@ typedef struct hf_start_options {
     const char *update_id;             /* of hf_start_and_update: idempotency key of the update; NULL = a random one */
     hf_span update_timeout;            /* of hf_start_and_update: as .timeout of hf_update; 0 = none */
     const hf_entry *header;            /* goes along, see header.h; also with the signal or update; NULL = none */
+    hf_span keep; /* each run is deleted this long after its end; 0 = when the retention of its namespace says */
 } hf_start_options;
 
 typedef struct hf_execution_options {
@@ -120,6 +123,14 @@ typedef struct hf_update_options {
     hf_span timeout;        /* give up with HF_ERR_TIMEOUT; as in hf_wait_options */
     const hf_entry *header; /* goes along, see header.h; NULL = none */
 } hf_update_options;
+
+typedef struct hf_query_options {
+    size_t size;            /* set by the macro */
+    hf_span timeout;        /* give up with HF_ERR_TIMEOUT; as in hf_wait_options */
+    const hf_entry *header; /* goes along, see header.h; NULL = none */
+    const char *file;       /* set by the macro, as is the line: see hf_wait_options */
+    int line;
+} hf_query_options;
 
 /* A workflow task to which hf_reset goes back. */
 typedef enum hf_reset_point {
@@ -219,29 +230,48 @@ typedef struct hf_description {
 
 HF_BEGIN_DECLS
 
-/* Opens the store that the address names. docs/guide/storage.md explains the keys, the files and crashes.
+/* Opens the store that the address names, or reaches a server. docs/guide/storage.md explains the keys of stores, their files and
+ * crashes; docs/guide/temporal-sdks.md has the part about servers.
  *
  *     sqlite:PATH[?key=value&...]   runs the engine in this process, on this file, which is made (mode 0600) if need be
+ *     owner:PATH                    asks the program that has this file open, over the socket beside it: clients and workers of a second
+ *                                   process work unchanged. HF_ERR_NOT_FOUND: no program has it open
  *     memory:                       the same on a store that forgets, for tests
+ *     temporal://HOST[:PORT][?key=value&...]
+ *                                   a Holdfast server (`holdfast serve`) or a Temporal cluster, over gRPC; port 7233
  *
  *     mem=48M            memory that it may use, at least 16M. A sixth holds pages of SQLite, half holds runs and
  *                        queues, and the rest is for requests and commits under way. Without mem= it is 8M for pages
- *                        and 64M for runs and queues. At most a quarter of the memory for runs, and at most 32M,
+ *                        and 64M for runs and queues. At most half of the memory for runs, and at most 32M,
  *                        holds changes that are in the journal but not yet in the run's row. After a crash they are
  *                        read from the journal
  *     durability=full    a call that was answered survives a power cut (the default)
  *     durability=normal  faster; it survives the end of the process. A power cut, or a disk that fails to write, may
  *                        cost the last moments, but never leaves anything half done
  *     log=8M             the write-ahead log is moved into the file when it is longer
+ *     share=yes          becomes the owner of the file, or asks the one who is, and takes over within a second when that one ends
  *
- * One program at a time may have a file open. While it is open, three files lie beside it: PATH-wal (SQLite's
+ *     namespace=NAME     for calls and workers that name none, instead of "default"; this is for owner: and, as the next, for temporal://
+ *     tls=yes            encrypts the connection, and checks the server's certificate against those of the system. The next four
+ *                        imply it
+ *     ca=FILE            checks it against these instead; PEM
+ *     cert=FILE, key=FILE  the certificate that the server may ask for
+ *     server_name=NAME   the name in the server's certificate, if it is not HOST
+ *     api_key_file=FILE  an API key; it is only sent with TLS, or to this machine
+ *
+ * A connection that is lost is made again. Meanwhile polls and waits wait; calls that were not sent, or that may be sent twice,
+ * are sent again for up to 10 s; others fail with HF_ERR_UNAVAILABLE, and their outcome is not known.
+ *
+ * One program at a time may have a file open; others use it through that one (owner:, share=yes), as the same user: at most 64 connections, 4,096
+ * calls under way, 4 MiB for a request. Tasks of a process that ends go out again at once. While it is open, three files lie beside it: PATH-wal (SQLite's
  * write-ahead log), PATH-owner (the lock of the owning process) and PATH-sock (the socket of the command `holdfast`,
  * mode 0600; missing, with a warning in the program's log, if the path is too long for a socket or another kind of file
  * has that name).
  * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or is not a Holdfast database),
  * HF_ERR_EXISTS (another process has the file open; the sentence names it), HF_ERR_UNSUPPORTED (written by a newer
  * version), HF_ERR_NOT_FOUND (no such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name),
- * HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A file that cannot be opened is left as it is. */
+ * HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A file that cannot be opened is left as it is. Of temporal:// also
+ * HF_ERR_UNAVAILABLE (nobody answers there), HF_ERR_UNSUPPORTED (a server that is too old; a library that was built without it). */
 HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
                                           const hf_open_options *options);
 /* Waits until everything accepted is stored. Before it, free its executions and update handles, and let hf_worker_run
@@ -317,7 +347,7 @@ HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char 
  * HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE: as for
  * hf_start. */
 HF_API HF_MUST_USE hf_status hf_query_with(hf_execution *execution, const char *name, hf_payload in,
-                                           hf_payload *ret_out, const hf_wait_options *options);
+                                           hf_payload *ret_out, const hf_query_options *options);
 /* Asks the workflow to do something, and waits for the outcome (`ret_out` may be NULL). An update that the workflow has
  * accepted is stored, and it ends even if the caller does not wait. One that was not accepted yet is lost if the engine
  * stops. After HF_ERR_TIMEOUT, HF_ERR_CANCELED or HF_ERR_UNAVAILABLE the outcome is not known: repeat the call with the
@@ -402,9 +432,9 @@ HF_AUTO_DEFINE(hf_description_free, hf_description)
 #define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_signal_options))
 #define HF_SIGNAL_(execution, name, in, ...) \
     hf_signal_with((execution), (name), (in), &(hf_signal_options){__VA_ARGS__})
-#define hf_query(...) HF_QUERY_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
+#define hf_query(...) HF_QUERY_(__VA_ARGS__, .size = sizeof(hf_query_options), .file = __FILE__, .line = __LINE__)
 #define HF_QUERY_(execution, name, in, ret_out, ...) \
-    hf_query_with((execution), (name), (in), (ret_out), &(hf_wait_options){__VA_ARGS__})
+    hf_query_with((execution), (name), (in), (ret_out), &(hf_query_options){__VA_ARGS__})
 #define hf_update(...) HF_UPDATE_(__VA_ARGS__, .size = sizeof(hf_update_options))
 #define HF_UPDATE_(execution, name, in, ret_out, ...) \
     hf_update_with((execution), (name), (in), (ret_out), &(hf_update_options){__VA_ARGS__})
@@ -477,7 +507,7 @@ hf_signal(hf_execution *execution, const char *name, hf_payload in,
 }
 static inline HF_MUST_USE hf_status
 hf_query(hf_execution *execution, const char *name, hf_payload in, hf_payload *ret_out,
-    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+    hf_query_options options = hf_query_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
     options.file = file;

@@ -31,7 +31,7 @@ void hf_arenas_give(hf_arenas *arenas, hf_arena *arena)
 {
     bool is_kept = false;
     hf_assert(arena->memory.state == arenas->memory.state); /* the pool gives it to others */
-    if (!HF_ASAN && arena->chunks != NULL && arena->used <= HF_ARENA_KEEP_MAX) {
+    if (!HF_ASAN && arena->used >= HF_ARENA_KEEP_MIN && arena->used <= HF_ARENA_KEEP_MAX) {
         hf_arena_reset(arena);
         hf_spin_lock(&arenas->lock);
         is_kept = arenas->count < HF_ARENAS_MAX;

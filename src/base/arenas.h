@@ -1,14 +1,14 @@
 /* hf_arenas: a pool of empty arenas that keep their memory, because the next task needs about as much as the last one.
  *
- * Any thread. A pool holds at most HF_ARENAS_MAX arenas of at most HF_ARENA_KEEP_MAX bytes each; memory above that goes
- * back to the allocator. Under ASan nothing is kept, so that ASan notices late accesses to an arena's memory. */
+ * Any thread. A pool holds at most HF_ARENAS_MAX arenas of HF_ARENA_KEEP_MIN to HF_ARENA_KEEP_MAX bytes each; other memory
+ * goes back to the allocator. Under ASan nothing is kept, so that ASan notices late accesses to an arena's memory. */
 #ifndef HF_BASE_ARENAS_H
 #define HF_BASE_ARENAS_H
 
 #include "base/arena.h"
 #include "base/spin.h"
 
-enum { HF_ARENAS_MAX = 256, HF_ARENA_KEEP_MAX = 16 * 1024 };
+enum { HF_ARENAS_MAX = 256, HF_ARENA_KEEP_MIN = 1024, HF_ARENA_KEEP_MAX = 16 * 1024 };
 
 typedef struct hf_arenas {
     hf_spin lock;                  /* guards the next two */

@@ -55,6 +55,12 @@
     X(HF_BUG_NAMES_CUT, "engine", "names are cut with the journal and not kept elsewhere")                            \
     X(HF_BUG_NOT_KEPT, "engine", "changes of a run that cannot be read are cut with the journal")                     \
     X(HF_BUG_NAME_NOT_COMPARED, "engine", "a name is taken for another with the same hash")                           \
+    X(HF_BUG_STREAM_LOST, "engine", "records of a stream are lost when their run leaves memory")                      \
+    X(HF_BUG_STREAM_RESTARTS, "engine", "the numbers of a stream restart in the next run")                            \
+    X(HF_BUG_STREAM_TWICE, "engine", "a repeated request appends its records again")                                  \
+    X(HF_BUG_STREAM_EARLY, "engine", "a reader is told of records before their commit")                               \
+    X(HF_BUG_PUBLISHED_AGAIN, "storm", "a replay publishes records again")                                            \
+    X(HF_BUG_STREAM_SKIPS, "engine", "a page of a stream leaves out a record that did not fit the last one")          \
     X(HF_BUG_PAUSE_IGNORED, "engine", "a paused activity runs")                                                       \
     X(HF_BUG_EAGER_NOT_WRITTEN, "engine", "an activity that goes out with a completion is not started")               \
     X(HF_BUG_INLINE_TWICE, "engine", "a workflow task that goes out with a completion stays in its queue")            \
@@ -85,7 +91,20 @@
     X(HF_BUG_NAME_NOT_SYNCED, "images", "the name of a log is not checked for having been synced")                    \
     X(HF_BUG_ZOMBIE_KEEPS_SLOT, "hung", "the slot of a zombie is kept")                                               \
     X(HF_BUG_LIST_NOT_OVERLAID, "engine", "a list misses changes that are in no row yet")                             \
+    X(HF_BUG_BATCH_ACTS_TWICE, "engine", "an operation sends a run its signal twice, without a request id")           \
+    X(HF_BUG_BATCH_OTHER_NAMESPACE, "engine", "an operation also acts in another namespace")                          \
+    X(HF_BUG_BATCH_CURSOR_FORGOTTEN, "engine", "an operation begins with its first page again and again")             \
+    X(HF_BUG_BATCH_COUNTS_TWICE, "engine", "an operation counts a run twice")                                         \
+    X(HF_BUG_BATCH_AFTER_STOP, "engine", "an operation acts on runs after its stop")                                  \
+    X(HF_BUG_BATCH_SKIPS_AFTER_CRASH, "engine", "an operation does not send its messages again after a crash")        \
+    X(HF_BUG_NAMESPACE_LEFT_OPEN, "engine", "a run of a deleted namespace stays")                                     \
     X(HF_BUG_PAGE_OF_ANY_NAMESPACE, "engine", "a page token is taken in another namespace")                           \
+    X(HF_BUG_BLOOM_ONE_ITEM, "blocks", "the filter of a block has only the first text of a list")                     \
+    X(HF_BUG_COUNTED_TWICE, "blocks", "a run is counted twice in the summary of its block")                           \
+    X(HF_BUG_ROWLESS_FORGOTTEN, "engine", "a block forgets the runs that have no row yet")                            \
+    X(HF_BUG_BLOCK_KEPT, "engine", "a block stays when one of its runs is deleted")                                   \
+    X(HF_BUG_OPEN_RETIRED, "engine", "retention deletes runs that are open")                                          \
+    X(HF_BUG_STALE_SEALED, "engine", "a block is written although one of its runs has changed")                       \
     X(HF_BUG_QUERY_STALE, "engine", "a query does not wait for the workflow task that is pending")                    \
     X(HF_BUG_UPDATE_TOLD_EARLY, "engine", "the outcome of an update is told before its commit")                       \
     X(HF_BUG_UPDATE_LOST, "engine", "the outcome of an update is not part of the run's state")                        \
@@ -101,6 +120,9 @@
     X(HF_BUG_CANCEL_OF_ENDED, "storm", "an activity is canceled in the step that brings its end")                     \
     X(HF_BUG_LATE_HANDLER, "storm",                                                                                   \
       "a handler that was added does not get signals that were kept, except in a replay")                             \
+    X(HF_BUG_ANSWER_LOST, "remote", "an answer to a task that is lost with its connection is not sent again")         \
+    X(HF_BUG_SENT_TWICE, "remote", "a call without a request id is sent again after a lost connection")               \
+    X(HF_BUG_TAKEN_FOR_UNSENT, "remote", "a call that was sent is taken for one that was not")                        \
     X(HF_BUG_ACTIVITY_NOT_JOINED, "charges", "a canceled call returns before its activity has ended")                 \
     X(HF_BUG_CHILD_NOT_JOINED, "charges", "a canceled call returns before its child has ended")
 

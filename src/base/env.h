@@ -139,6 +139,7 @@ typedef struct hf_env_ops {
     hf_status (*listen)(hf_env *env, hf_op *op, const char *address, int backlog, bool replace, int *ret_fd,
                         char *ret_address);
     hf_status (*accept)(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_peer);
+    bool (*peer_is_us)(hf_env *env, int fd); /* the other end of a unix socket is of this user, or of root */
     hf_status (*connect)(hf_env *env, hf_op *op, const char *address, int *ret_fd); /* HF_OK also while under way */
     hf_status (*connect_finish)(hf_env *env, hf_op *op, int fd);                    /* once writable */
     hf_status (*read)(hf_env *env, hf_op *op, int fd, void *buf, size_t len, size_t *ret_len); /* 0 = end */

@@ -45,7 +45,7 @@ static hf_status begin(hf_answering *a, const char *verb, hf_service *service, c
     }
     HF_TRY(check(&a->e.op, verb, which));
     a->token = hf_str_of_len(which->token.data, which->token.len);
-    a->namespace_ = hf_text_or(which->namespace_, "default");
+    a->namespace_ = hf_namespace_or(which->namespace_, service);
     a->workflow_id = hf_text_or(which->workflow_id, "");
     a->run_id = hf_text_or(which->run_id, "");
     a->activity_id = hf_text_or(which->activity_id, "");
@@ -153,6 +153,7 @@ static hf_cancel_why beat(hf_answering *a, hf_service *service, hf_pb_payloads *
     bool is_canceled = false;
     bool is_reset = false;
     bool is_paused = false;
+    hf_assert((a->token.len > 0) != (a->activity_id.len > 0)); /* by its token, or by its ids */
     if (a->token.len > 0) {
         hf_pb_record_activity_task_heartbeat_request request = {
             .namespace = a->namespace_, .identity = CLIENT, .task_token = a->token, .details = details};

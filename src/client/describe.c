@@ -178,7 +178,6 @@ static void add_rest(hf_arena *arena, const hf_pb_describe_workflow_execution_re
         to->idle_since = time_of(from->workflow_extended_info->holdfast_idle_since);
     }
     if (from->pending_workflow_task != NULL) {
-        hf_assert(from->pending_workflow_task->attempt > 0);
         to->task_attempt = from->pending_workflow_task->attempt;
     }
 }
@@ -187,7 +186,7 @@ static hf_status make(hf_op *op, const hf_pb_describe_workflow_execution_respons
                       hf_description **ret_description)
 {
     hf_arena arena;
-    hf_assert(from->workflow_execution_info != NULL);
+    hf_assert(from->workflow_execution_info != NULL); /* remote-R6 */
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     box *b = HF_ARENA_NEW(&arena, box);
     if (b != NULL) {

@@ -14,6 +14,7 @@ void hf_errand_begin(hf_errand *e, const char *verb, hf_str id)
 
 hf_status hf_errand_end(hf_errand *e)
 {
+    hf_assert(e->op.status == HF_OK || e->op.message[0] != '\0'); /* a failure has its sentence */
     hf_arena_deinit(&e->arena);
     return e->op.status == HF_OK ? HF_OK : hf_failure_raise_op(&e->op);
 }
@@ -70,4 +71,30 @@ hf_str hf_id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
         return (hf_str){NULL, 0};
     }
     return hf_str_of(room);
+}
+
+void hf_page_token_init(hf_page_token *token)
+{
+    hf_arena_init(&token->arena, hf_env_memory(hf_env_posix()));
+}
+
+void hf_page_token_deinit(hf_page_token *token)
+{
+    hf_arena_deinit(&token->arena);
+}
+
+bool hf_page_token_next(hf_errand *e, hf_page_token *token, hf_str from, hf_str *ret_next)
+{
+    hf_assert(e->op.status == HF_OK);
+    hf_arena_reset(&token->arena);
+    *ret_next = hf_arena_copy(&token->arena, from);
+    if (token->arena.status != HF_OK) {
+        (void)hf_fail(&e->op, HF_ERR_NOMEM, "%s: no memory for a page", e->verb);
+        return false;
+    }
+    hf_assert(ret_next->len == from.len);
+    if (from.len > 0) {
+        hf_errand_again(e);
+    }
+    return from.len > 0;
 }

@@ -97,4 +97,17 @@ static inline hf_str hf_text_or(const char *text, const char *by_default)
 /* The caller's id, or a random one in `room`. Fails in `op`: HF_ERR_IO. */
 hf_str hf_id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN]);
 
+/* ---- Pages ----------------------------------------------------------------------------------------------------------- */
+
+/* The token of the next page: it outlives the answer that it came with. */
+typedef struct hf_page_token {
+    hf_arena arena;
+} hf_page_token;
+
+void hf_page_token_init(hf_page_token *token);
+void hf_page_token_deinit(hf_page_token *token);
+/* Takes the token out of an answer, puts it into the next request, and begins the errand again. False: that was the last page, or there
+ * is no memory. */
+bool hf_page_token_next(hf_errand *e, hf_page_token *token, hf_str from, hf_str *ret_next);
+
 #endif

@@ -50,7 +50,7 @@ hf_status hf_execution_new_with(hf_service *service, const char *id, hf_executio
     if (status == HF_OK) {
         hf_execution like = {
             .service = service,
-            .namespace_ = hf_text_or(options->namespace_, "default"),
+            .namespace_ = hf_namespace_or(options->namespace_, service),
             .id = hf_str_of(id),
             .run_id = hf_text_or(options->run_id, ""),
             .is_bound = options->run_id != NULL && options->run_id[0] != '\0',

@@ -53,6 +53,7 @@ static hf_status add(hf_op *op, hf_header *header, const char *key, hf_payload v
     header->pb->fields.items[header->pb->fields.count++] =
         (hf_pb_header_fields_entry){.key = copy, .value = list->payloads.items};
     header->bytes += bytes;
+    hf_assert(header->bytes <= BYTES_MAX && header->pb->fields.count <= FIELDS_MAX);
     return HF_OK;
 }
 

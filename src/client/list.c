@@ -1,5 +1,4 @@
 /* hf_list and hf_count: pages of the service, given to the caller item by item. */
-#include "base/env.h"
 #include "client/errand.h"
 #include "client/show.h"
 #include "fiber/verbs.h"
@@ -8,7 +7,8 @@
 
 #include <string.h>
 
-#define PAGE_MAX 200 /* runs of one request: few enough that a page is small in memory */
+#define PAGE_MAX 200     /* runs of one request: few enough that a page is small in memory */
+#define CURRENT_MAX 1000 /* of a list of current runs, which is one page */
 #define QUERY_LEN_MAX (64 << 10)
 
 static hf_status check(hf_op *op, const char *verb, const hf_list_options *o)
@@ -23,7 +23,9 @@ static hf_status check(hf_op *op, const char *verb, const hf_list_options *o)
 static bool show(const hf_pb_list_workflow_executions_response *page, hf_arena *arena, hf_list_visit *visit, void *arg,
                  int64_t *left)
 {
-    for (size_t i = 0; i<page->executions.count && * left> 0; i++, (*left)--) {
+    size_t count = page->executions.count;
+    hf_assert(*left > 0);
+    for (size_t i = 0; i<count && * left> 0; i++, (*left)--) {
         hf_description run = {0};
         hf_description_fill(arena, &page->executions.items[i], &run);
         if (arena->status != HF_OK || !visit(arg, &run)) {
@@ -36,13 +38,19 @@ static bool show(const hf_pb_list_workflow_executions_response *page, hf_arena *
 static hf_status list(hf_errand *e, hf_service *service, hf_list_visit *visit, void *arg, const hf_list_options *o)
 {
     HF_TRY(check(&e->op, "hf_list", o));
-    hf_arena token; /* outlives the page that it came with */
-    hf_arena_init(&token, hf_env_memory(hf_env_posix()));
+    hf_page_token token;
+    hf_page_token_init(&token);
     hf_pb_list_workflow_executions_request request = {
-        .namespace = hf_text_or(o->namespace_, "default"), .query = hf_text_or(o->query, ""), .page_size = PAGE_MAX};
+        .namespace = hf_namespace_or(o->namespace_, service), .query = hf_text_or(o->query, ""), .page_size = PAGE_MAX};
     int64_t left = o->limit > 0 ? o->limit : INT64_MAX;
     bool goes_on = true;
+    if (o->current) {
+        left = left < CURRENT_MAX ? left : CURRENT_MAX;
+        request.page_size = (int32_t)left;
+        request.holdfast_current = true;
+    }
     while (goes_on) {
+        hf_assert(left > 0);
         if (left < PAGE_MAX) {
             request.page_size = (int32_t)left;
         }
@@ -50,18 +58,14 @@ static hf_status list(hf_errand *e, hf_service *service, hf_list_visit *visit, v
             break;
         }
         const hf_pb_list_workflow_executions_response *page = e->call.response;
-        hf_arena_reset(&token);
-        request.next_page_token = hf_arena_copy(&token, page->next_page_token);
-        goes_on = show(page, &e->arena, visit, arg, &left) && request.next_page_token.len > 0;
-        if (e->arena.status != HF_OK || token.status != HF_OK) {
+        goes_on = show(page, &e->arena, visit, arg, &left) && !o->current;
+        if (e->arena.status != HF_OK) {
             (void)hf_fail(&e->op, HF_ERR_NOMEM, "hf_list: no memory for a page");
             break;
         }
-        if (goes_on) {
-            hf_errand_again(e);
-        }
+        goes_on = goes_on && hf_page_token_next(e, &token, page->next_page_token, &request.next_page_token);
     }
-    hf_arena_deinit(&token);
+    hf_page_token_deinit(&token);
     return e->op.status;
 }
 
@@ -106,7 +110,8 @@ static hf_status count(hf_errand *e, hf_service *service, hf_counts *ret_counts,
         memcpy(query, given.data, given.len);
     }
     memcpy(query + given.len, GROUPS, sizeof GROUPS);
-    hf_pb_count_workflow_executions_request request = {.namespace = hf_text_or(o->namespace_, "default"),
+    hf_assert(query[given.len + sizeof GROUPS - 1] == '\0');
+    hf_pb_count_workflow_executions_request request = {.namespace = hf_namespace_or(o->namespace_, service),
                                                        .query = hf_str_of(query)};
     HF_TRY(hf_errand_ask(e, service, HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, &request));
     const hf_pb_count_workflow_executions_response *response = e->call.response;

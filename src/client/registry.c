@@ -53,10 +53,23 @@ hf_status hf_namespace_deprecate(hf_service *service, const char *name)
     return hf_errand_end(&e);
 }
 
+hf_status hf_namespace_delete(hf_service *service, const char *name)
+{
+    HF_TRY(HF_VERB_ALLOWED(hf_namespace_delete));
+    if (service == NULL || name == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_namespace_delete needs a service and a name");
+    }
+    hf_errand e;
+    hf_errand_begin(&e, "hf_namespace_delete", HF_STR(""));
+    hf_pb_delete_namespace_request request = {.namespace = hf_str_of(name)};
+    (void)hf_errand_ask(&e, service, HF_METHOD_DELETE_NAMESPACE, &request);
+    return hf_errand_end(&e);
+}
+
 static bool show_namespace(hf_arena *arena, const hf_pb_describe_namespace_response *from,
                            hf_namespace_list_visit *visit, void *arg)
 {
-    hf_assert(from->namespace_info != NULL && from->config != NULL);
+    hf_assert(from->namespace_info != NULL && from->config != NULL); /* remote-R6 */
     hf_namespace_info info = {
         .name = text_of(arena, from->namespace_info->name),
         .description = text_of(arena, from->namespace_info->description),
@@ -67,25 +80,33 @@ static bool show_namespace(hf_arena *arena, const hf_pb_describe_namespace_respo
     return arena->status == HF_OK && visit(arg, &info);
 }
 
+/* One page. `*ret_goes_on` false: the caller wants no more. */
+static hf_status show_namespaces(hf_errand *e, const hf_pb_list_namespaces_response *page,
+                                 hf_namespace_list_visit *visit, void *arg, bool *ret_goes_on)
+{
+    for (size_t i = 0; i < page->namespaces.count && *ret_goes_on; i++) {
+        *ret_goes_on = show_namespace(&e->arena, &page->namespaces.items[i], visit, arg);
+    }
+    return e->arena.status == HF_OK ? HF_OK : hf_fail(&e->op, HF_ERR_NOMEM, "hf_namespace_list: no memory");
+}
+
 static hf_status list_namespaces(hf_errand *e, hf_service *service, hf_namespace_list_visit *visit, void *arg)
 {
-    char token[32];
+    hf_page_token token;
+    hf_page_token_init(&token);
     hf_pb_list_namespaces_request request = {.page_size = 100};
-    for (;;) {
-        HF_TRY(hf_errand_ask(e, service, HF_METHOD_LIST_NAMESPACES, &request));
-        const hf_pb_list_namespaces_response *page = e->call.response;
-        for (size_t i = 0; i < page->namespaces.count; i++) {
-            if (!show_namespace(&e->arena, &page->namespaces.items[i], visit, arg)) {
-                return e->arena.status == HF_OK ? HF_OK : hf_fail(&e->op, HF_ERR_NOMEM, "hf_namespace_list: no memory");
-            }
+    hf_status status = HF_OK;
+    bool goes_on = true;
+    while (status == HF_OK && goes_on) {
+        status = hf_errand_ask(e, service, HF_METHOD_LIST_NAMESPACES, &request);
+        if (status == HF_OK) {
+            const hf_pb_list_namespaces_response *page = e->call.response;
+            status = show_namespaces(e, page, visit, arg, &goes_on);
+            goes_on = goes_on && hf_page_token_next(e, &token, page->next_page_token, &request.next_page_token);
         }
-        if (page->next_page_token.len == 0 || page->next_page_token.len > sizeof token) {
-            return HF_OK;
-        }
-        memcpy(token, page->next_page_token.data, page->next_page_token.len);
-        request.next_page_token = hf_str_of_len(token, page->next_page_token.len);
-        hf_errand_again(e);
     }
+    hf_page_token_deinit(&token);
+    return e->op.status;
 }
 
 hf_status hf_namespace_list(hf_service *service, hf_namespace_list_visit *visit, void *arg)
@@ -121,7 +142,7 @@ hf_status hf_search_attribute_add_with(hf_service *service, const char *name, hf
     hf_errand_begin(&e, "hf_search_attribute_add", HF_STR(""));
     hf_pb_add_search_attributes_request_search_attributes_entry entry = {.key = hf_str_of(name),
                                                                          .value = (int32_t)type};
-    hf_pb_add_search_attributes_request request = {.namespace = hf_text_or(options->namespace_, "default"),
+    hf_pb_add_search_attributes_request request = {.namespace = hf_namespace_or(options->namespace_, service),
                                                    .search_attributes = {&entry, 1}};
     (void)hf_errand_ask(&e, service, HF_METHOD_ADD_SEARCH_ATTRIBUTES, &request);
     return hf_errand_end(&e);
@@ -138,7 +159,7 @@ hf_status hf_search_attribute_remove_with(hf_service *service, const char *name,
     hf_errand e;
     hf_errand_begin(&e, "hf_search_attribute_remove", HF_STR(""));
     hf_str which = hf_str_of(name);
-    hf_pb_remove_search_attributes_request request = {.namespace = hf_text_or(options->namespace_, "default"),
+    hf_pb_remove_search_attributes_request request = {.namespace = hf_namespace_or(options->namespace_, service),
                                                       .search_attributes = {&which, 1}};
     (void)hf_errand_ask(&e, service, HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, &request);
     return hf_errand_end(&e);
@@ -147,7 +168,7 @@ hf_status hf_search_attribute_remove_with(hf_service *service, const char *name,
 static hf_status list_attributes(hf_errand *e, hf_service *service, hf_search_attribute_list_visit *visit, void *arg,
                                  const hf_search_attribute_options *o)
 {
-    hf_pb_list_search_attributes_request request = {.namespace = hf_text_or(o->namespace_, "default")};
+    hf_pb_list_search_attributes_request request = {.namespace = hf_namespace_or(o->namespace_, service)};
     HF_TRY(hf_errand_ask(e, service, HF_METHOD_LIST_SEARCH_ATTRIBUTES, &request));
     const hf_pb_list_search_attributes_response *response = e->call.response;
     bool goes_on = true;

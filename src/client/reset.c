@@ -41,7 +41,7 @@ static hf_status reset(hf_errand *e, hf_execution *execution, hf_execution **ret
     HF_TRY(e->op.status);
     HF_TRY(hf_errand_ask(e, execution->service, HF_METHOD_RESET_WORKFLOW_EXECUTION, &request));
     const hf_pb_reset_workflow_execution_response *response = e->call.response;
-    hf_assert(response != NULL && response->run_id.len > 0);
+    hf_assert(response != NULL && response->run_id.len > 0); /* remote-R6 */
     if (ret_execution == NULL) {
         return HF_OK;
     }

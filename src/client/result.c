@@ -186,6 +186,12 @@ static hf_status canceled_as(hf_errand *e, const hf_execution *execution, hf_str
         &(hf_pb_failure){.failure_info_case = HF_PB_FAILURE_CANCELED_FAILURE_INFO, .canceled_failure_info = &info});
 }
 
+/* A server that comes back goes on with the workflow, and so the wait goes on, too. */
+static bool is_out_of_reach(const hf_execution *execution, hf_status status)
+{
+    return execution->service->is_remote && (status == HF_ERR_UNAVAILABLE || status == HF_ERR_TIMEOUT);
+}
+
 /* True: the outcome is in `*ret_status`, and its failure was raised. False: the errand failed. */
 static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
                            hf_status *ret_status)
@@ -198,8 +204,12 @@ static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_
         hf_span poll = hf_seconds(POLL_SECONDS);
         poll.ns = left < poll.ns ? left : poll.ns; /* the last look does not wait */
         const hf_pb_history_event *event = NULL;
-        if (poll_close(e, execution, run_id, &token, poll, &event) != HF_OK) {
+        hf_status status = poll_close(e, execution, run_id, &token, poll, &event);
+        if (status != HF_OK && (left <= 0 || !is_out_of_reach(execution, status))) {
             return false;
+        }
+        if (status != HF_OK) { /* the poll has waited for its time, so this is not a busy loop */
+            hf_op_init(&e->op);
         }
         if (event == NULL && left <= 0) {
             (void)hf_fail(&e->op, HF_ERR_TIMEOUT, "workflow '%s' still runs", execution->id.data);

@@ -7,7 +7,8 @@
 static hf_status give(hf_errand *e, hf_service *service, const hf_start_request *r, hf_str run_id, hf_str first_run_id,
                       hf_execution **ret_execution)
 {
-    hf_assert(run_id.len > 0);
+    hf_assert(run_id.len > 0); /* remote-R6 */
+    hf_assert(r->pb.workflow_id.len > 0 && r->pb.namespace.len > 0);
     if (ret_execution == NULL) {
         return HF_OK;
     }
@@ -99,6 +100,7 @@ static hf_status start_and_signal(hf_errand *e, hf_service *service, const char 
         .workflow_id_conflict_policy = r.pb.workflow_id_conflict_policy,
         .user_metadata = r.pb.user_metadata,
         .header = r.pb.header,
+        .holdfast_keep = r.pb.holdfast_keep,
     };
     HF_TRY(hf_errand_ask(e, service, HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION, &request));
     const hf_pb_signal_with_start_workflow_execution_response *response = e->call.response;

@@ -43,9 +43,13 @@ static hf_status check_spans(hf_op *op, const char *verb, const hf_start_options
         const char *what;
         hf_span span;
     } spans[] = {
-        {".execution_timeout", o->execution_timeout}, {".run_timeout", o->run_timeout},
-        {".task_timeout", o->task_timeout},           {".start_delay", o->start_delay},
-        {".retry_initial", o->retry_initial},         {".retry_max", o->retry_max},
+        {".execution_timeout", o->execution_timeout},
+        {".run_timeout", o->run_timeout},
+        {".task_timeout", o->task_timeout},
+        {".start_delay", o->start_delay},
+        {".retry_initial", o->retry_initial},
+        {".retry_max", o->retry_max},
+        {".keep", o->keep},
     };
     for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
         HF_TRY(hf_span_check(op, verb, spans[i].what, spans[i].span, 0));
@@ -240,7 +244,7 @@ hf_status hf_start_request_make(hf_errand *e, const hf_service *service, hf_aren
     r->type.name = hf_str_of(type);
     r->queue = (hf_pb_task_queue){.name = hf_text_or(o->task_queue, "default"), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     r->pb = (hf_pb_start_workflow_execution_request){
-        .namespace = hf_text_or(o->namespace_, "default"),
+        .namespace = hf_namespace_or(o->namespace_, service),
         .workflow_id = hf_id_or_random(&e->op, o->id, r->id),
         .workflow_type = &r->type,
         .task_queue = &r->queue,
@@ -253,12 +257,14 @@ hf_status hf_start_request_make(hf_errand *e, const hf_service *service, hf_aren
         .workflow_id_conflict_policy = conflict_of(conflict),
         .workflow_start_delay = hf_duration_of_bound(o->start_delay),
         .cron_schedule = hf_text_or(o->cron, ""),
+        .holdfast_keep = hf_duration_of_bound(o->keep),
     };
     /* A random workflow id can serve as the request id, too. */
     r->pb.request_id = o->id == NULL && o->request_id == NULL ? r->pb.workflow_id
                                                               : hf_id_or_random(&e->op, o->request_id, r->request_id);
     add_extras(arena, o, r);
     HF_TRY(hf_header_make(&e->op, e->verb, service, o->header, arena, &r->pb.header));
+    hf_assert(e->op.status != HF_OK || (r->pb.workflow_id.len > 0 && r->pb.request_id.len > 0));
     e->id = r->pb.workflow_id;
     return e->op.status; /* the arena tells of a lack of memory */
 }

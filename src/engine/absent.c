@@ -1,5 +1,5 @@
-/* Fields of requests that ask for what this engine does not have: worker versioning, callbacks, skipped time. Each is refused, in the words of a
- * Temporal server on which it is switched off, so that nobody waits for what never happens. Other fields about such features change nothing
+/* Fields of requests that ask for what this engine does not have: worker versioning, callbacks, skipped time. Each is refused, callbacks and skipped
+ * time in the words of a Temporal server on which they are switched off, so that nobody waits for what never happens. Other fields about such features change nothing
  * there either, and are passed over (README.md). */
 #include "engine/absent.h"
 
@@ -32,16 +32,28 @@ bool hf_absent_in_start(hf_core *core, hf_call *call, const hf_pb_start_workflow
     return false;
 }
 
+/* FAILED_PRECONDITION, without the detail that the status has elsewhere: no workflow is meant. */
+static bool refuse_version(hf_core *core, hf_call *call, const char *why)
+{
+    hf_assert(call->maker == HF_CALL_OF_CLIENT); /* its answer waits for the batch */
+    hf_call_fail(core, call, HF_ERR_NOT_READY, "%s", why);
+    call->detail_type = NULL;
+    call->detail = NULL;
+    return false;
+}
+
 bool hf_absent_in_poll(hf_core *core, hf_call *call, const hf_pb_worker_version_capabilities *capabilities,
                        const hf_pb_worker_deployment_options *deployment)
 {
     hf_assert(call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE || call->method == HF_METHOD_POLL_ACTIVITY_TASK_QUEUE);
     if (capabilities != NULL && capabilities->use_versioning) {
-        return refuse(core, call, HF_ERR_DENIED,
-                      "Worker versioning in workflow progress APIs is disabled on this namespace.");
+        return refuse_version(core, call,
+                              "this server has no worker versioning: start the worker without useVersioning");
     }
     if (deployment != NULL && deployment->worker_versioning_mode == HF_WORKER_VERSIONING_MODE_VERSIONED) {
-        return refuse(core, call, HF_ERR_DENIED, "Worker Deployment Versions are disabled on this namespace.");
+        return refuse_version(core, call,
+                              "this server has no worker versioning: start the worker with a deployment that is not "
+                              "versioned, or without one");
     }
     return true;
 }

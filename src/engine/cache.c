@@ -60,7 +60,7 @@ void hf_core_unuse(hf_core *core, hf_run *run)
     if (HF_SLOT(run)->loading || hf_node_is_linked(&HF_SLOT(run)->lru_link) ||
         hf_node_is_linked(&HF_SLOT(run)->dirty_link) || hf_run_has_messages(run) || HF_SLOT(run)->suspects > 0 ||
         HF_SLOT(run)->fetch_id != 0 || HF_SLOT(run)->unwritten != NULL || HF_SLOT(run)->deletion != NULL ||
-        HF_SLOT(run)->resets > 0 || has_unwritten_heartbeat(run)) {
+        HF_SLOT(run)->operation != NULL || HF_SLOT(run)->resets > 0 || has_unwritten_heartbeat(run)) {
         return;
     }
     hf_assert(!hf_node_is_linked(&HF_SLOT(run)->batch_link)); /* engine-E4 */
@@ -84,15 +84,21 @@ static void evict(hf_core *core, hf_run *run)
     hf_run_remove(core, run);
 }
 
-static void evict_if_free(hf_core *core, hf_run *run)
+/* False: its last change is not durable, and neither is that of most runs behind it, which have been clean for a shorter time. They are
+ * looked at again after the next commit. */
+static bool evict_if_free(hf_core *core, hf_run *run)
 {
     hf_assert(!hf_node_is_linked(&HF_SLOT(run)->dirty_link)); /* engine-E4 */
+    if (run->commit_last > core->commit_durable) {
+        return false;
+    }
     /* A run whose deadline has come may have been loaded just for that. */
     bool is_due = HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= core->now.wall;
     bool is_waited_for = !hf_list_is_empty(&HF_SLOT(run)->waiting);
-    if (run->commit_last <= core->commit_durable && !is_waited_for && !is_due) {
+    if (!is_waited_for && !is_due) {
         evict(core, run);
     }
+    return true;
 }
 
 void hf_core_evict(hf_core *core)
@@ -103,13 +109,17 @@ void hf_core_evict(hf_core *core)
         if ((core->ended_count <= options->ended_max && core->used <= options->mem_max) || core->status != HF_OK) {
             break;
         }
-        evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run);
+        if (!evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run)) {
+            break;
+        }
     }
     HF_LIST_EACH(node, &core->lru)
     {
         if (core->used <= options->mem_max || core->status != HF_OK) {
             return;
         }
-        evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run);
+        if (!evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run)) {
+            return;
+        }
     }
 }

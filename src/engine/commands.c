@@ -18,6 +18,7 @@
 #include "engine/machines/update.h"
 #include "engine/matching.h"
 #include "engine/size.h"
+#include "engine/stream.h"
 #include "history/limits.h"
 #include "history/payload.h"
 
@@ -118,8 +119,11 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, const hf_
     const hf_command_rule *rule = rule_of(command);
     hf_assert(!plan->closes); /* is_in_order */
     if (rule == NULL) {
+        bool is_nexus = command->command_type == HF_COMMAND_TYPE_SCHEDULE_NEXUS_OPERATION ||
+                        command->command_type == HF_COMMAND_TYPE_REQUEST_CANCEL_NEXUS_OPERATION;
         return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED,
-                              "this version does not know the command");
+                              is_nexus ? "this server has no Nexus operations"
+                                       : "this version does not know the command");
     }
     if (command->attributes_case != 0 && command->attributes_case != rule->attributes) {
         return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
@@ -250,7 +254,7 @@ static bool leaves_no_trace(const hf_run *run, const hf_plan *plan)
     bool can_forget =
         request->capabilities != NULL && request->capabilities->discard_speculative_workflow_task_with_events;
     int64_t seen = run->event_count - (run->wft.last_started_id + 1);
-    return hf_speculative_started(run) != NULL && request->commands.count == 0 &&
+    return hf_speculative_started(run) != NULL && request->commands.count == 0 && request->holdfast_stream.count == 0 &&
            !request->force_create_new_workflow_task && hf_updates_only_reject(plan) &&
            seen <= (can_forget ? FORGOTTEN_MAX : 0);
 }
@@ -296,6 +300,11 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
         refuse(core, call, run, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "UnhandledCommand");
         return;
     }
+    if (!hf_records_fit(core, run, request->holdfast_stream, true)) {
+        HF_PROBE(core, HF_PROBE_BAD_COMMAND);
+        refuse(core, call, run, HF_WORKFLOW_TASK_FAILED_CAUSE_PAYLOADS_TOO_LARGE, core->op.message);
+        return;
+    }
     hf_pb_history_event first;
     if (plan.closes && hf_chain_may_go_on(core, run)) {
         if (!hf_chain_ready_for_call(core, call, run, &first)) {
@@ -330,6 +339,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     emit_completed(core, run, request);
     hf_assert(core->status != HF_OK || run->wft.completed_id == run->event_count); /* run-R5: its task is over */
     set_sticky(core, run, request->sticky_attributes);
+    hf_records_append(core, run, request->holdfast_stream, run->event_count, 0);
     for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
         const hf_pb_command *command = &request->commands.items[i];
         hf_assert(run->event_count + 1 == plan.event_ids[i]);

@@ -61,6 +61,9 @@ static void pump(hf_core *core)
     if (!hf_list_is_empty(&core->resets.next)) {
         hf_resets_pump(core);
     }
+    if (!hf_list_is_empty(&core->operations.next)) {
+        hf_operations_pump(core);
+    }
     if (!hf_list_is_empty(&core->unsettled)) {
         hf_unwritten_settle(core);
     }
@@ -143,6 +146,8 @@ bool hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
         hf_query_drop(core, call);
     } else if (call->place == HF_PLACE_UPDATE) {
         hf_update_drop(core, call);
+    } else if (call->place == HF_PLACE_CHANGES) {
+        hf_changes_remove(core, call);
     } else if (call->place == HF_PLACE_LIST) {
         hf_list_drop(core, call);
     } else {
@@ -167,18 +172,23 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
     }
     hf_activity *activity = token->kind == HF_TASK_ACTIVITY ? hf_run_activity(run, token->scheduled_id) : NULL;
     if (activity != NULL && hf_activity_given(activity) == token->attempt && activity->started_time == token->stamp) {
-        hf_activity_again(core, activity);
+        if (!token->is_lost) {
+            hf_activity_again(core, activity);
+        } else if (hf_activity_gone(core, run, activity)) {
+            hf_wft_schedule(core, run);
+        }
     }
     hf_core_unuse(core, run);
 }
 
-void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
+void hf_core_take_back(hf_core *core, hf_str task_token, bool is_lost, hf_clock now)
 {
     hf_token token;
     if (!hf_core_begin_step(core, now) || !hf_token_decode(core, task_token, &token) || token.run >= core->run_next ||
         hf_resets_make(core, token.run)) {
         return;
     }
+    token.is_lost = is_lost;
     hf_run *run = hf_run_load(core, token.run); /* the task's timeout would do the same, but may be days away */
     if (run != NULL && !HF_SLOT(run)->loading) {
         hf_run_take_back(core, run, &token);
@@ -210,6 +220,7 @@ void hf_core_tick(hf_core *core, hf_clock now)
     hf_rates_tick(core);
     hf_due_tick(core);
     hf_suspects_tick(core);
+    hf_blocks_tick(core);
     hf_core_end_steps(core);
     hf_queues_tidy(core);
 }
@@ -242,10 +253,13 @@ hf_clock hf_core_next(const hf_core *core)
     int64_t ahead = hf_due_read_at(core);
     next.wall = ahead < next.wall ? ahead : next.wall;
     if (hf_inbox_has_work(core) || hf_deletions_have_work(core) || hf_resets_have_work(core) ||
-        !hf_list_is_empty(&core->queues_marked)) {
+        hf_operations_have_work(core) || !hf_list_is_empty(&core->queues_marked)) {
         return (hf_clock){next.wall, core->now.mono}; /* at once */
     }
     next.mono = hf_suspects_next(core);
+    hf_clock house = hf_blocks_next(core);
+    next.wall = house.wall < next.wall ? house.wall : next.wall;
+    next.mono = house.mono < next.mono ? house.mono : next.mono;
     next.mono = hf_rates_next(core) < next.mono ? hf_rates_next(core) : next.mono;
     if (poll != NULL && poll->deadline.key < next.mono) {
         next.mono = poll->deadline.key;

@@ -51,6 +51,8 @@ typedef struct hf_core_limits {
     size_t buffered_len;   /* bytes of those */
     int64_t signals;       /* of a run */
     int64_t keep_alive;    /* ns: how long a worker may keep a workflow task alive by asking for the next one */
+    int64_t stream_count;  /* records in the stream of a chain */
+    int64_t stream_len;    /* their bytes */
     size_t updates;        /* the same */
     size_t updates_in_flight;
 } hf_core_limits;
@@ -70,6 +72,7 @@ typedef struct hf_core_options {
     size_t tail_len_max;       /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
     size_t part_len_min;       /* bytes from which on a piece of a run's state gets a row of its own; 0 = 1 KiB */
     size_t row_len_max;        /* bytes of events after which a history row is full; 0 = 128 KiB */
+    size_t stream_stops_max;   /* earlier runs that a state names for its stream; 0 = HF_STREAM_STOPS_MAX */
     size_t names_max;          /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
     unsigned name_bits_off;    /* bits left out of the hash of a name: lets tests meet names with equal hashes */
     size_t ended_max;    /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
@@ -82,7 +85,13 @@ typedef struct hf_core_options {
     size_t reset_portion_count; /* events, the same; 0 = HF_RESET_PORTION_COUNT */
     uint64_t trim_count;        /* fewest commits to cut from the journal at once, unless they are long; 0 = 64 */
     uint64_t incarnation;       /* to keep, when a process opens its store again; 0 = a new process */
-    size_t list_step_max; /* runs and rows that one step of a list takes; 0 = HF_LIST_RUNS_MAX, HF_LIST_ROWS_MAX */
+    size_t
+        list_step_max; /* runs and rows that one step of a list or of housekeeping takes; 0 = HF_LIST_RUNS_MAX, HF_LIST_ROWS_MAX */
+    int64_t block_size;       /* runs of a block (ledger/blocks.h), always the same for one store; 0 = HF_BLOCK_RUNS */
+    bool has_retention;       /* the namespace "default" keeps runs for this long from now on: */
+    int64_t retention;        /* ns; 0 = for ever */
+    size_t operation_portion; /* runs that an operation takes at once; 0 = HF_OPERATION_PORTION */
+    int64_t operation_kept;   /* ns that one stays after its end; 0 = HF_OPERATION_KEPT */
     bool is_strict; /* namespaces and search attributes must be registered; else every name is one when it is used */
     bool was_left_open; /* the process that had the store before did not close it: engine-U2 in suspect.c */
     hf_core_limits limits;
@@ -106,7 +115,12 @@ hf_call *hf_core_find_call(const hf_core *core, uint64_t number);
  * options.cancels_max of these, and nothing has happened; the driver tries again in the next portion, so that other calls come in
  * between when a program with thousands of polls ends. hf_core_tick and hf_core_release end a portion. */
 bool hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
-void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
+/* A task goes to another worker. `is_lost`: its worker had it in hand, and has gone (hf_engine_lost); else nobody got it. */
+void hf_core_take_back(hf_core *core, hf_str task_token, bool is_lost, hf_clock now);
+static inline void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
+{
+    hf_core_take_back(core, task_token, false, now);
+}
 /* Fires deadlines that have come, of at most tick_max runs at a time, and ends polls that have waited long enough. */
 void hf_core_tick(hf_core *core, hf_clock now);
 /* Whether the open batch has so many bytes of changes that it must be sealed before more calls are taken: until a change is

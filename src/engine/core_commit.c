@@ -35,7 +35,8 @@ static void settle_runs(hf_core *core, hf_commit_batch *batch)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
         hf_assert(hf_node_is_linked(&HF_SLOT(run)->dirty_link)); /* engine-E4: its rows are older than its changes */
-        hf_watch_wake(core, run);
+        hf_watch_wake(core, run, true);
+        hf_changes_note(core, run);
         if (HF_UNLIKELY(HF_SLOT(run)->notices != 0)) {
             hf_notice_gather(core, batch, run);
         }
@@ -43,6 +44,7 @@ static void settle_runs(hf_core *core, hf_commit_batch *batch)
             hf_spill(core, batch, run);
         }
     }
+    hf_changes_wake(core);
 }
 
 /* Phase 2: memory and journal are brought within their bounds. Runs whose rows are written already are dropped first: that costs nothing. */
@@ -67,6 +69,9 @@ static void write_journal(hf_core *core, hf_commit_batch *batch)
     }
     if (core->namespaces_dirty && hf_core_is_whole(core)) {
         hf_namespaces_put(core, batch);
+    }
+    if (core->operations.is_dirty && hf_core_is_whole(core)) {
+        hf_operations_put(core, batch);
     }
 }
 
@@ -112,7 +117,8 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     }
     bool deletes = hf_deletions_can_go(core);
     bool makes = hf_resets_can_go(core);
-    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !core->namespaces_dirty && !deletes && !makes) {
+    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !core->namespaces_dirty &&
+        !core->operations.is_dirty && !deletes && !makes && !hf_blocks_can_go(core)) {
         hf_calls_publish(&batch->replies); /* everything they tell is durable */
         core->delivered = 0;
         return NULL;
@@ -127,6 +133,9 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     }
     settle_runs(core, batch);
     make_room(core, batch);
+    if (hf_blocks_can_go(core) && hf_core_is_whole(core)) {
+        hf_blocks_go(core, batch); /* behind all changes of runs: engine-K2 */
+    }
     write_journal(core, batch);
     return hf_core_is_whole(core) ? send_off(core, batch) : NULL;
 }

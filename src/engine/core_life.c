@@ -13,6 +13,7 @@
 #include "engine/namespaces.h"
 #include "engine/zone.h"
 #include "history/limits.h"
+#include "run/stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,6 +89,8 @@ static void set_limits(hf_core_limits *limits)
     limits->buffered_count = limits->buffered_count > 0 ? limits->buffered_count : HF_BUFFERED_COUNT_MAX;
     limits->buffered_len = limits->buffered_len > 0 ? limits->buffered_len : HF_BUFFERED_LEN_MAX;
     limits->signals = limits->signals > 0 ? limits->signals : HF_SIGNALS_MAX;
+    limits->stream_count = limits->stream_count > 0 ? limits->stream_count : HF_STREAM_COUNT_MAX;
+    limits->stream_len = limits->stream_len > 0 ? limits->stream_len : HF_STREAM_LEN_MAX;
     limits->keep_alive = limits->keep_alive > 0 ? limits->keep_alive : HF_KEEP_ALIVE_SECONDS * SECOND;
 }
 
@@ -102,7 +105,7 @@ static void set_defaults(hf_core_options *options)
     }
     if (options->journal_len_max == 0) {
         options->journal_len_max =
-            options->mem_max / 4 < HF_JOURNAL_LEN_MAX ? options->mem_max / 4 : HF_JOURNAL_LEN_MAX;
+            options->mem_max / 2 < HF_JOURNAL_LEN_MAX ? options->mem_max / 2 : HF_JOURNAL_LEN_MAX;
     }
     if (options->batch_len_max == 0) {
         options->batch_len_max = 4u << 20;
@@ -116,6 +119,7 @@ static void set_defaults(hf_core_options *options)
     options->page_max = options->page_max > 0 ? options->page_max : 256;
     options->history_page_len = options->history_page_len > 0 ? options->history_page_len : HF_HISTORY_PAGE_LEN;
     options->tail_len_max = options->tail_len_max > 0 ? options->tail_len_max : 3072;
+    options->stream_stops_max = options->stream_stops_max > 0 ? options->stream_stops_max : HF_STREAM_STOPS_MAX;
     options->row_len_max = options->row_len_max > 0 ? options->row_len_max : 128u << 10;
     if (options->names_max == 0) {
         options->names_max = options->mem_max / 1024 < 65536 ? options->mem_max / 1024 : 65536;
@@ -126,6 +130,8 @@ static void set_defaults(hf_core_options *options)
     options->cancels_max = options->cancels_max > 0 ? options->cancels_max : HF_CANCELS_MAX;
     options->queue_span = options->queue_span > 0 ? options->queue_span : 300 * SECOND;
     options->queues_max = options->queues_max > 0 ? options->queues_max : 10000;
+    options->block_size = options->block_size > 0 ? options->block_size : HF_BLOCK_RUNS;
+    options->operation_kept = options->operation_kept > 0 ? options->operation_kept : HF_OPERATION_KEPT;
     options->trim_count = options->trim_count > 0 ? options->trim_count : 64;
     options->reset_portion_len = options->reset_portion_len > 0 ? options->reset_portion_len : HF_RESET_PORTION_LEN;
     options->reset_portion_count =
@@ -157,11 +163,11 @@ hf_core *hf_core_new(const hf_core_options *options)
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
         hf_map_init(maps[i], core->memory);
     }
-    hf_list *const lists[] = {&core->runs_all,     &core->lru,           &core->ended,      &core->dirty,
-                              &core->touched,      &core->queues_all,    &core->reads,      &core->calls_all,
-                              &core->inbox,        &core->ahead_replies, &core->task_polls, &core->history_polls,
-                              &core->suspects,     &core->queues_marked, &core->unsettled,  &core->zones,
-                              &core->shut_workers, &core->refused};
+    hf_list *const lists[] = {&core->runs_all,        &core->lru,           &core->ended,         &core->dirty,
+                              &core->touched,         &core->queues_all,    &core->reads,         &core->calls_all,
+                              &core->inbox,           &core->ahead_replies, &core->task_polls,    &core->history_polls,
+                              &core->changes.waiting, &core->suspects,      &core->queues_marked, &core->unsettled,
+                              &core->zones,           &core->shut_workers,  &core->refused};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -175,9 +181,12 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
     hf_deletions_init(core);
+    hf_blocks_init(core);
     hf_resets_init(core);
+    hf_operations_init(core);
     hf_list_init(&core->listers);
     hf_list_init(&core->namespaces_all);
+    hf_list_init(&core->namespaces_gone);
     hf_map_init(&core->namespaces, core->memory);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_writes_init(&core->batches[i].writes, &core->runs_memory, &core->row);
@@ -219,6 +228,8 @@ void hf_core_free(hf_core *core)
         hf_read_free(core, HF_CONTAINER(node, hf_read, link));
     }
     hf_lists_deinit(core);
+    hf_blocks_deinit(core);
+    hf_operations_deinit(core);
     hf_namespaces_deinit(core);
     hf_messages_deinit(core);
     hf_deletions_deinit(core);
@@ -239,6 +250,7 @@ void hf_core_free(hf_core *core)
         hf_core_free_mem(core, name, sizeof *name);
     }
     bucket = 0;
+    hf_changes_free(core);
     while ((found = map_pop(&core->watches, &bucket)) != NULL) {
         hf_core_free_mem(core, HF_CONTAINER(found, hf_history_watch, by_number), sizeof(hf_history_watch));
     }

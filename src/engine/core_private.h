@@ -4,10 +4,13 @@
 
 #include "base/rng.h"
 #include "engine/batch.h"
+#include "engine/blocks.h"
+#include "engine/changes.h"
 #include "engine/core.h"
 #include "engine/cursor.h"
 #include "engine/delete.h"
 #include "engine/filter.h"
+#include "engine/operations.h"
 #include "engine/probe.h"
 #include "engine/reset.h"
 #include "engine/slot.h"
@@ -94,11 +97,15 @@ struct hf_core {
     hf_pb_user_metadata *event_metadata; /* of the command that is carried out: the next event gets it */
     hf_deletions deletions;              /* runs that are being deleted */
     hf_resets resets;                    /* runs that are being made of others */
+    hf_blocks blocks;                    /* runs that have ended, and their housekeeping */
+    hf_operations operations;            /* runs that do one thing to many */
+    hf_changes changes;                  /* which runs have changed, for those who ask */
     hf_list listers;                     /* lists and counts that are under way (lister.h) */
     size_t lister_count;                 /* of those */
     hf_map namespaces;                   /* by name (namespaces.h) */
     hf_list namespaces_all;              /* the same, in order of arrival */
     hf_namespace *namespace_last;        /* the one that was looked for last */
+    hf_list namespaces_gone;             /* the rows of these go with the open batch */
     bool namespaces_dirty;               /* some of their rows are written with the open batch */
 
     hf_list reads;
@@ -136,7 +143,8 @@ enum {
     HF_PLACE_ELSEWHERE,
     HF_PLACE_QUERY,
     HF_PLACE_UPDATE,
-    HF_PLACE_LIST
+    HF_PLACE_LIST,
+    HF_PLACE_CHANGES
 };
 
 hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */

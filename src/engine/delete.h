@@ -16,6 +16,8 @@ typedef struct hf_deletions {
     hf_list next;   /* have something to do in this step */
     hf_list idle;   /* wait for an answer of the store or a run, or for the next opening */
     hf_list found;  /* go with the next commit, if nothing holds them up */
+    size_t count;   /* of all of them */
+    size_t stuck;   /* of those, that wait for the next opening */
     hf_buf gone;    /* runs that go with the open batch, as the journal has them */
 } hf_deletions;
 
@@ -24,6 +26,8 @@ enum { HF_DELETIONS_MAX = 64 }; /* looks at other runs that one step takes */
 void hf_deletions_init(hf_core *core);
 void hf_deletions_deinit(hf_core *core);
 
+/* A run that has ended is deleted. */
+void hf_deletion_mark(hf_core *core, hf_run *run);
 /* A run is in memory again: if it is being deleted, that goes on. */
 void hf_deletion_resume(hf_core *core, hf_run *run);
 /* At the end of a step. */

@@ -11,6 +11,7 @@
 #include "base/canary.h"
 #include "engine/core_private.h"
 #include "engine/cursor.h"
+#include "engine/delete.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/machines/speculative.h"
@@ -101,6 +102,20 @@ static bool fire_all(hf_core *core, hf_run *run)
     return news;
 }
 
+/* A run that has ended, and is kept for a span of its own: it goes when that is over. As few at a time as retention deletes. */
+static void retire(hf_core *core, hf_run *run)
+{
+    int64_t due = hf_run_next_due(run);
+    bool is_over = due <= core->now.wall; /* engine-K4 */
+    bool is_full = core->deletions.count - core->deletions.stuck >= HF_RETIRING_MAX;
+    if (is_over && !is_full) {
+        HF_PROBE(core, HF_PROBE_OWN_SPAN_OVER);
+        hf_deletion_mark(core, run);
+    } else {
+        hf_due_at(core, run, is_over ? core->now.wall + HF_HOUSE_PACE : due);
+    }
+}
+
 void hf_due_fire(hf_core *core, hf_run *run)
 {
     hf_assert(!HF_SLOT(run)->bad && !HF_SLOT(run)->loading && HF_SLOT(run)->due.place != 0);
@@ -108,6 +123,19 @@ void hf_due_fire(hf_core *core, hf_run *run)
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     if (next_due(run) > core->now.wall) {
         HF_PROBE(core, HF_PROBE_DUE_EARLY);
+    }
+    if (run->kind == HF_KIND_OPERATION) {
+        hf_operation_fire(core, run);
+        if (HF_SLOT(run)->operation == NULL) { /* else it goes on, and has another deadline in the end */
+            hf_due_at(core, run, next_due(run));
+        }
+        hf_core_unuse(core, run);
+        return;
+    }
+    if (!hf_run_is_open(run)) {
+        retire(core, run);
+        hf_core_unuse(core, run);
+        return;
     }
     if (run->run_deadline != 0 && run->run_deadline <= core->now.wall && hf_run_is_open(run)) {
         hf_execution_time_out(core, run);

@@ -6,10 +6,15 @@
 #include "store/store.h"
 
 typedef struct hf_engine_options {
+    bool has_retention; /* the namespace "default" keeps runs for `retention` ns from now on, 0 = for ever */
+    int64_t retention;
     size_t mem_max;         /* bytes of state in memory; 0 = 64 MiB */
     size_t payload_len_max; /* bytes of users' data in one place; 0 = HF_PAYLOAD_LEN_MAX */
-    size_t journal_len_max; /* bytes a crash may have to read; 0 = a quarter of mem_max, at most 32 MiB */
+    size_t journal_len_max; /* bytes a crash may have to read; 0 = half of mem_max, at most 32 MiB */
     bool is_strict;  /* namespaces and search attributes must be registered; else every name is one when it is used */
+    bool skips_time; /* for tests: TestService moves its clock (skip.c); all runs stay in memory */
+    int64_t
+        clock_at; /* with skips_time: its wall clock (ns) begins here and stands still between skips; 0 = it goes on */
     hf_log_sink log; /* NULL = none */
     void *log_state;
 } hf_engine_options;
@@ -24,12 +29,20 @@ typedef struct hf_engine_stats {
     uint64_t mem_used; /* bytes */
     uint64_t reopened; /* times the core was thrown away and opened again */
     hf_store_stats store;
+    uint64_t ended;       /* only when rows are counted: runs that have ended and have a row ... */
+    uint64_t ended_len;   /* ... and bytes of their states and histories */
+    uint64_t expired;     /* of those runs, that retention deletes now ... */
+    uint64_t expired_len; /* ... and their bytes */
 } hf_engine_stats;
 
 /* Opens the engine on a store, which it takes, also on failure. Recovers, starts its two threads, and serves until
  * ops->close. Fails: what hf_core_open says, HF_ERR_LIMIT for threads. */
 hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options,
                          hf_service **ret_service);
+
+/* The process that had this task in hand has gone: the task is handed out again at once. A workflow task goes to the next poller as it is. An
+ * activity's attempt has failed, because it may have been begun. */
+void hf_engine_lost(hf_service *service, hf_str task_token);
 
 /* Blocks the calling thread for a moment; not on a fiber. With `count_rows` it blocks until all rows are counted. They are counted
  * a few at a time between commits; rows that are written meanwhile may or may not be counted. */

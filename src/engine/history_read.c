@@ -8,6 +8,7 @@
 #include "engine/machines/machines.h"
 #include "engine/machines/speculative.h"
 #include "engine/poll.h"
+#include "engine/stream.h"
 #include "engine/token.h"
 #include "history/limits.h"
 
@@ -25,7 +26,7 @@ static hf_history_watch *watch_find(hf_core *core, int64_t run)
     return NULL;
 }
 
-static void park(hf_core *core, hf_call *call, int64_t number)
+void hf_watch_park(hf_core *core, hf_call *call, int64_t number)
 {
     hf_assert(call->place == HF_PLACE_NONE && call->parked == NULL);
     hf_history_watch *watch = watch_find(core, number);
@@ -116,7 +117,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
         answer_task(core, call, run, page, count_max);
     } else if (wants_close(call)) {
         if (open && request->wait_new_event) {
-            park(core, call, run->number);
+            hf_watch_park(core, call, run->number);
         } else if (open) { /* an empty answer: the caller would take any event for the last one */
             hf_call_response(core, call);
             hf_call_reply(core, call);
@@ -124,7 +125,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
             answer_one(core, call, run, run->close_event_id);
         }
     } else if (page.next > run->event_count && open && request->wait_new_event) {
-        park(core, call, run->number);
+        hf_watch_park(core, call, run->number);
     } else {
         hf_page_want want = {
             .page = page, .to = run->event_count, .count_max = count_max, .open_end = open && request->wait_new_event};
@@ -136,8 +137,11 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
 }
 
 /* Whether the event that a long poll waits for is there. */
-static bool has_news(const hf_core *core, const hf_call *call, const hf_run *run)
+static bool has_news(const hf_core *core, const hf_call *call, const hf_run *run, bool is_settled)
 {
+    if (call->method == HF_METHOD_READ_STREAM) {
+        return is_settled && hf_read_stream_has_news(call, run);
+    }
     const hf_pb_get_workflow_execution_history_request *request = call->request;
     hf_page page = {.next = 1};
     if (wants_close(call)) {
@@ -149,7 +153,7 @@ static bool has_news(const hf_core *core, const hf_call *call, const hf_run *run
     return page.next <= run->event_count || !hf_run_is_open(run);
 }
 
-void hf_watch_wake(hf_core *core, hf_run *run)
+void hf_watch_wake(hf_core *core, hf_run *run, bool is_settled)
 {
     hf_history_watch *watch = watch_find(core, run->number);
     if (watch == NULL) {
@@ -164,11 +168,16 @@ void hf_watch_wake(hf_core *core, hf_run *run)
     for (; count > 0 && core->status == HF_OK; count--) {
         hf_node *next = node->next;
         hf_call *call = HF_CONTAINER(node, hf_call, link);
-        if (has_news(core, call, run)) {
+        if (has_news(core, call, run, is_settled)) {
             bool last = count == 1 && hf_list_first(&watch->calls) == hf_list_last(&watch->calls);
             HF_PROBE(core, HF_PROBE_WATCH_WOKEN);
             hf_watch_remove(core, call);
-            hf_history_call(core, call, run);
+            if (call->method == HF_METHOD_READ_STREAM) {
+                HF_PROBE(core, HF_PROBE_STREAM_WOKEN);
+                hf_read_stream_call(core, call, run);
+            } else {
+                hf_history_call(core, call, run);
+            }
             if (last) {
                 return;
             }

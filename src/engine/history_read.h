@@ -20,7 +20,10 @@ void hf_history_rows_read(hf_core *core, hf_read *read);
 void hf_history_reverse_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_history_rows_read_back(hf_core *core, hf_read *read);
 void hf_history_failed(hf_core *core, hf_call *call, const char *why); /* its rows cannot be read */
-void hf_watch_wake(hf_core *core, hf_run *run);                        /* new events are there */
+/* New events are there, or records of its stream. `is_settled`: and the run that follows it, if there is one, has begun: readers of streams go
+ * on with that. */
+void hf_watch_wake(hf_core *core, hf_run *run, bool is_settled);
+void hf_watch_park(hf_core *core, hf_call *call, int64_t number);
 void hf_watch_remove(hf_core *core, hf_call *call);
 void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);
 

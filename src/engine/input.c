@@ -12,6 +12,7 @@
 #include "engine/machines/multi.h"
 #include "engine/matching.h"
 #include "engine/namespaces.h"
+#include "engine/stream.h"
 #include "engine/system.h"
 #include "engine/token.h"
 #include "ledger/run_id.h"
@@ -145,6 +146,13 @@ static bool is_of_registry(hf_core *core, hf_call *call)
         {HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, hf_list_call},
         {HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS, hf_list_call},
         {HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS, hf_list_call},
+        {HF_METHOD_START_BATCH_OPERATION, hf_start_batch_call},
+        {HF_METHOD_STOP_BATCH_OPERATION, hf_stop_batch_call},
+        {HF_METHOD_DESCRIBE_BATCH_OPERATION, hf_describe_batch_call},
+        {HF_METHOD_LIST_BATCH_OPERATIONS, hf_list_batches_call},
+        {HF_METHOD_DELETE_NAMESPACE, hf_delete_namespace_call},
+        {HF_METHOD_READ_CHANGES, hf_read_changes_call},
+        {HF_METHOD_LIST_TASK_QUEUES, hf_list_task_queues_call},
     };
     if (call->method < HF_METHOD_LIST_WORKFLOW_EXECUTIONS && call->method != HF_METHOD_DESCRIBE_NAMESPACE) {
         return false; /* nearly all calls: those about many runs are the last methods */
@@ -165,12 +173,20 @@ void hf_input(hf_core *core, hf_call *call)
         hf_system_info_call(core, call);
         return;
     }
+    if (call->method == HF_METHOD_GET_CLUSTER_INFO) {
+        hf_cluster_info_call(core, call);
+        return;
+    }
     if (call->method == HF_METHOD_LIST_NAMESPACES) {
         hf_list_namespaces_call(core, call);
         return;
     }
     if (call->method == HF_METHOD_GET_SEARCH_ATTRIBUTES) {
         hf_get_search_attributes_call(core, call);
+        return;
+    }
+    if (hf_method_is_of_clock(call->method)) {
+        hf_call_fail(core, call, HF_ERR_UNSUPPORTED, "the clock of this engine cannot be moved");
         return;
     }
     if (!hf_call_namespace_is_good(core, call, target.namespace_) || !hf_call_words_are_short(core, call)) {
@@ -290,6 +306,15 @@ static bool is_overtaken(const hf_call *call, const hf_target *target, const hf_
            HF_SLOT(run)->name == NULL;
 }
 
+/* Whether the call is for runs of this kind. */
+static bool is_of_kind(hf_core *core, const hf_call *call, const hf_run *run)
+{
+    bool is_of_operations =
+        call->method == HF_METHOD_DESCRIBE_BATCH_OPERATION || call->method == HF_METHOD_STOP_BATCH_OPERATION;
+    return (run->kind == HF_KIND_OPERATION) == is_of_operations || hf_deletion_asks(call) ||
+           hf_operation_purges(core, call);
+}
+
 void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
 {
     if (HF_SLOT(run)->loading || HF_SLOT(run)->fetch_id != 0) {
@@ -309,7 +334,12 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run in this namespace");
         return;
     }
-    if (target.names_workflow &&
+    if (!is_of_kind(core, call, run)) { /* engine-O3 */
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run");
+        return;
+    }
+    bool is_led = call->led_to == run->number; /* along its chain, by the run before */
+    if (target.names_workflow && !is_led &&
         (!hf_str_equal(hf_owned_str(&run->workflow_id), target.workflow_id) ||
          (target.run_id.len > 0 && !hf_str_equal(hf_owned_str(&run->run_id), target.run_id)))) {
         if (is_paged(call)) {
@@ -320,16 +350,24 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
                      HF_STR_ARGS(target.run_id));
         return;
     }
-    if (!hf_deletion_asks(call) && run->deleting == HF_DELETING_NOT && is_overtaken(call, &target, run)) {
+    if (!hf_deletion_asks(call) && run->deleting == HF_DELETING_NOT && !is_led && is_overtaken(call, &target, run)) {
         by_name(core, call, &target);
         return;
     }
     if (run->deleting != HF_DELETING_NOT && !hf_deletion_asks(call)) {
         HF_PROBE(core, HF_PROBE_DELETED_ASKED);
+        if (is_led) {
+            hf_read_stream_end(core, call);
+            return;
+        }
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run: it was deleted");
         return;
     }
     hf_core_use(core, run);
-    hf_input_dispatch(core, call, run);
+    if (hf_operation_asks(call)) {
+        hf_operation_act(core, call, run);
+    } else {
+        hf_input_dispatch(core, call, run);
+    }
     hf_core_unuse(core, run);
 }

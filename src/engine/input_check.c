@@ -5,11 +5,15 @@
 #include "engine/answer.h"
 #include "engine/links.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/query.h"
+#include "engine/machines/update.h"
 #include "engine/namespaces.h"
 #include "engine/retry.h"
 #include "engine/size.h"
 #include "engine/zone.h"
 #include "history/limits.h"
+
+#define BAD_QUEUE "TaskQueue is not set on request, longer than 1000 bytes, or begins with /_sys/."
 
 bool hf_call_refuse(hf_core *core, hf_call *call, const char *why)
 {
@@ -20,6 +24,18 @@ bool hf_call_refuse(hf_core *core, hf_call *call, const char *why)
 bool hf_id_is_good(hf_str id)
 {
     return id.len > 0 && id.len <= HF_ID_LEN_MAX;
+}
+
+/* Temporal keeps names that begin like this for the parts of a queue that it divides, and so we keep them, too. */
+bool hf_queue_name_is_good(hf_str name)
+{
+    static const char KEPT[] = "/_sys/";
+    return hf_id_is_good(name) && !(name.len >= sizeof KEPT - 1 && memcmp(name.data, KEPT, sizeof KEPT - 1) == 0);
+}
+
+bool hf_queue_is_good_or_none(const hf_pb_task_queue *queue)
+{
+    return queue == NULL || queue->name.len == 0 || hf_queue_name_is_good(queue->name);
 }
 
 /* Users' data that comes with a call may not be longer than one blob. */
@@ -99,11 +115,14 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
     if (!hf_id_is_good(request->workflow_id)) {
         return hf_call_refuse(core, call, "WorkflowId is not set on request, or longer than 1000 bytes.");
     }
+    if (request->workflow_id.data[0] == HF_KIND_MARK) {
+        return hf_call_refuse(core, call, "WorkflowId begins with a byte 0x1f, which marks what is not a workflow.");
+    }
     if (request->workflow_type == NULL || !hf_id_is_good(request->workflow_type->name)) {
         return hf_call_refuse(core, call, "WorkflowType is not set on request, or longer than 1000 bytes.");
     }
-    if (request->task_queue == NULL || !hf_id_is_good(request->task_queue->name)) {
-        return hf_call_refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
+    if (request->task_queue == NULL || !hf_queue_name_is_good(request->task_queue->name)) {
+        return hf_call_refuse(core, call, BAD_QUEUE);
     }
     if (hf_pb_duration_span(request->workflow_execution_timeout).ns < 0 ||
         hf_pb_duration_span(request->workflow_run_timeout).ns < 0 ||
@@ -118,6 +137,9 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
     }
     if (hf_pb_duration_span(request->workflow_start_delay).ns < 0) {
         return hf_call_refuse(core, call, "WorkflowStartDelay is negative.");
+    }
+    if (hf_pb_duration_span(request->holdfast_keep).ns < 0) {
+        return hf_call_refuse(core, call, "HoldfastKeep is negative.");
     }
     if (request->cron_schedule.len > 0 && hf_pb_duration_span(request->workflow_start_delay).ns > 0) {
         return hf_call_refuse(core, call, "CronSchedule and WorkflowStartDelay may not be used together.");
@@ -162,8 +184,8 @@ static bool signal_start_is_good(hf_core *core, hf_call *call)
 
 bool hf_call_queue_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue *queue)
 {
-    if (queue == NULL || !hf_id_is_good(queue->name)) {
-        return hf_call_refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
+    if (queue == NULL || !hf_queue_name_is_good(queue->name)) {
+        return hf_call_refuse(core, call, BAD_QUEUE);
     }
     return true;
 }
@@ -192,6 +214,10 @@ bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
     }
     if (call->method == HF_METHOD_REGISTER_NAMESPACE || hf_namespace_is_known(core, name)) {
         return true;
+    }
+    bool is_own = call->maker != HF_CALL_OF_CLIENT && call->method != HF_METHOD_START_WORKFLOW_EXECUTION;
+    if (is_own && hf_namespace_find(core, name) != NULL) {
+        return true; /* it is being deleted: runs that end still tell each other, but none begins */
     }
     hf_pb_namespace_not_found_failure detail = {.namespace = name};
     hf_call_fail_with(core, call, HF_ERR_NOT_FOUND, &hf_pb_namespace_not_found_failure_type, &detail,
@@ -237,5 +263,20 @@ bool hf_call_is_good(hf_core *core, hf_call *call)
     if (call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
         return signal_start_is_good(core, call);
     }
-    return call->method != HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED || completion_is_good(core, call);
+    switch ((int)call->method) {
+    case HF_METHOD_QUERY_WORKFLOW:
+        return hf_query_is_good(core, call);
+    case HF_METHOD_UPDATE_WORKFLOW_EXECUTION:
+        return hf_update_is_good(core, call, call->request);
+    case HF_METHOD_PAUSE_ACTIVITY:
+    case HF_METHOD_UNPAUSE_ACTIVITY:
+    case HF_METHOD_RESET_ACTIVITY:
+    case HF_METHOD_UPDATE_ACTIVITY_OPTIONS:
+        return hf_activity_is_named(call) ||
+               hf_call_refuse(core, call, "Activity is not set on request: its id or type.");
+    case HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED:
+        return completion_is_good(core, call);
+    default:
+        return true;
+    }
 }

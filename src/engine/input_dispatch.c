@@ -11,6 +11,7 @@
 #include "engine/machines/update.h"
 #include "engine/matching.h"
 #include "engine/size.h"
+#include "engine/stream.h"
 #include "engine/token.h"
 
 static bool chain_matches(const hf_run *run, hf_str first_run_id)
@@ -98,6 +99,9 @@ void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY:
         hf_history_call(core, call, run);
         return;
+    case HF_METHOD_READ_STREAM:
+        hf_read_stream_call(core, call, run);
+        return;
     case HF_METHOD_RESET_STICKY_TASK_QUEUE:
         if (hf_run_is_open(run)) {
             hf_speculative_convert(core, run);
@@ -153,6 +157,13 @@ void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
         hf_options_call(core, call, run);
         return;
+    case HF_METHOD_STOP_BATCH_OPERATION:
+    case HF_METHOD_DESCRIBE_BATCH_OPERATION:
+        hf_batch_run_call(core, call, run);
+        return;
+    case HF_METHOD_START_BATCH_OPERATION:
+    case HF_METHOD_LIST_BATCH_OPERATIONS:
+    case HF_METHOD_DELETE_NAMESPACE:
     case HF_METHOD_START_WORKFLOW_EXECUTION:
     case HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION:
     case HF_METHOD_GET_SYSTEM_INFO:
@@ -174,6 +185,15 @@ void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_REMOVE_SEARCH_ATTRIBUTES:
     case HF_METHOD_LIST_SEARCH_ATTRIBUTES:
     case HF_METHOD_GET_SEARCH_ATTRIBUTES:
+    case HF_METHOD_GET_CLUSTER_INFO:
+    case HF_METHOD_LOCK_TIME_SKIPPING:
+    case HF_METHOD_UNLOCK_TIME_SKIPPING:
+    case HF_METHOD_SLEEP:
+    case HF_METHOD_SLEEP_UNTIL:
+    case HF_METHOD_UNLOCK_TIME_SKIPPING_WITH_SLEEP:
+    case HF_METHOD_GET_CURRENT_TIME:
+    case HF_METHOD_READ_CHANGES:
+    case HF_METHOD_LIST_TASK_QUEUES:
     case HF_METHOD_COUNT:
         break;
     }

@@ -121,6 +121,23 @@ static const hf_target_fields TARGET_FIELDS[HF_METHOD_COUNT] = {
     [HF_METHOD_REMOVE_SEARCH_ATTRIBUTES] = {.namespace_ = AT(remove_search_attributes, namespace)},
     [HF_METHOD_LIST_SEARCH_ATTRIBUTES] = {.namespace_ = AT(list_search_attributes, namespace)},
     [HF_METHOD_GET_SEARCH_ATTRIBUTES] = {0},
+    [HF_METHOD_GET_CLUSTER_INFO] = {0},
+    [HF_METHOD_LOCK_TIME_SKIPPING] = {0}, /* these are the loop's (skip.c) */
+    [HF_METHOD_UNLOCK_TIME_SKIPPING] = {0},
+    [HF_METHOD_SLEEP] = {0},
+    [HF_METHOD_SLEEP_UNTIL] = {0},
+    [HF_METHOD_UNLOCK_TIME_SKIPPING_WITH_SLEEP] = {0},
+    [HF_METHOD_GET_CURRENT_TIME] = {0},
+    [HF_METHOD_START_BATCH_OPERATION] = {.namespace_ = AT(start_batch_operation, namespace)},
+    [HF_METHOD_STOP_BATCH_OPERATION] = {.namespace_ = AT(stop_batch_operation, namespace),
+                                        .identity = AT(stop_batch_operation, identity),
+                                        .reason = AT(stop_batch_operation, reason)},
+    [HF_METHOD_DESCRIBE_BATCH_OPERATION] = {.namespace_ = AT(describe_batch_operation, namespace)},
+    [HF_METHOD_LIST_BATCH_OPERATIONS] = {.namespace_ = AT(list_batch_operations, namespace)},
+    [HF_METHOD_DELETE_NAMESPACE] = {.namespace_ = AT(delete_namespace, namespace)},
+    [HF_METHOD_READ_STREAM] = OF_READER(read_stream),
+    [HF_METHOD_READ_CHANGES] = {.namespace_ = AT(read_changes, namespace)},
+    [HF_METHOD_LIST_TASK_QUEUES] = {.namespace_ = AT(list_task_queues, namespace)},
 };
 
 static hf_str str_at(const void *request, size_t at)

@@ -7,6 +7,7 @@
 #include "engine/namespaces.h"
 #include "engine/token.h"
 #include "history/payload.h"
+#include "ledger/blocks.h"
 #include "ledger/run_id.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ typedef struct list_wish {
     hf_str token;
     int32_t page_size;
     bool is_count;
+    bool is_current;
 } list_wish;
 
 /* The older lists have filters of their own. They become a query: one test for each that is set. */
@@ -71,15 +73,17 @@ static list_wish wish_of(const hf_call *call, hf_buf *text)
 {
     if (call->method == HF_METHOD_LIST_WORKFLOW_EXECUTIONS) {
         REQUEST(list_workflow_executions);
-        return (list_wish){request->namespace, request->query, request->next_page_token, request->page_size, false};
+        return (list_wish){request->namespace, request->query, request->next_page_token,
+                           request->page_size, false,          request->holdfast_current};
     }
     if (call->method == HF_METHOD_SCAN_WORKFLOW_EXECUTIONS) {
         REQUEST(scan_workflow_executions);
-        return (list_wish){request->namespace, request->query, request->next_page_token, request->page_size, false};
+        return (list_wish){request->namespace, request->query, request->next_page_token,
+                           request->page_size, false,          false};
     }
     if (call->method == HF_METHOD_COUNT_WORKFLOW_EXECUTIONS) {
         REQUEST(count_workflow_executions);
-        return (list_wish){request->namespace, request->query, HF_STR(""), 0, true};
+        return (list_wish){request->namespace, request->query, HF_STR(""), 0, true, false};
     }
     if (call->method == HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS) {
         REQUEST(list_open_workflow_executions);
@@ -89,8 +93,12 @@ static list_wish wish_of(const hf_call *call, hf_buf *text)
             text, request->start_time_filter,
             which == HF_PB_LIST_OPEN_WORKFLOW_EXECUTIONS_REQUEST_EXECUTION_FILTER ? request->execution_filter : NULL,
             which == HF_PB_LIST_OPEN_WORKFLOW_EXECUTIONS_REQUEST_TYPE_FILTER ? request->type_filter : NULL, NULL);
-        return (list_wish){request->namespace, hf_str_of_len(text->data, text->len), request->next_page_token,
-                           request->maximum_page_size, false};
+        return (list_wish){request->namespace,
+                           hf_str_of_len(text->data, text->len),
+                           request->next_page_token,
+                           request->maximum_page_size,
+                           false,
+                           false};
     }
     REQUEST(list_closed_workflow_executions);
     hf_assert(call->method == HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS);
@@ -101,8 +109,12 @@ static list_wish wish_of(const hf_call *call, hf_buf *text)
                                                                                         : NULL,
                 which == HF_PB_LIST_CLOSED_WORKFLOW_EXECUTIONS_REQUEST_TYPE_FILTER ? request->type_filter : NULL,
                 which == HF_PB_LIST_CLOSED_WORKFLOW_EXECUTIONS_REQUEST_STATUS_FILTER ? request->status_filter : NULL);
-    return (list_wish){request->namespace, hf_str_of_len(text->data, text->len), request->next_page_token,
-                       request->maximum_page_size, false};
+    return (list_wish){request->namespace,
+                       hf_str_of_len(text->data, text->len),
+                       request->next_page_token,
+                       request->maximum_page_size,
+                       false,
+                       false};
 }
 
 /* ---- A lister ------------------------------------------------------------------------------------------------------------ */
@@ -147,7 +159,7 @@ static hf_lister *lister_new(hf_core *core, hf_call *call)
     lister->call = call;
     lister->next = hf_list_first(&core->dirty);
     lister->commit = core->commit_next;
-    lister->below = core->run_next;
+    work->below = core->run_next;
     hf_list_push_back(&core->listers, &lister->link);
     core->lister_count++;
     return lister;
@@ -249,14 +261,15 @@ static void copy_runs(hf_core *core, hf_lister *lister, hf_arena *arena)
 
 static void step(hf_core *core, hf_lister *lister)
 {
-    hf_read *read = hf_read_new(core, HF_READ_LIST, HF_TABLE_RUN);
+    hf_read *read = hf_read_new(core, HF_READ_LIST, HF_TABLE_SUMMARY);
     if (read == NULL) {
         return;
     }
     read->lister = lister;
     read->request.look = hf_list_look;
     read->request.backwards = true;
-    read->request.row_max = step_max(core, HF_LIST_ROWS_MAX);
+    read->request.row_max = step_max(core, HF_LIST_SUMMARIES_MAX);
+    lister->work.step_max = step_max(core, HF_LIST_ROWS_MAX);
     read->request.len_max = HF_LIST_LEN_MAX;
     if (!lister->has_memory_done) {
         copy_runs(core, lister, &read->arena);
@@ -265,8 +278,9 @@ static void step(hf_core *core, hf_lister *lister)
         }
     }
     if (lister->has_memory_done) {
-        read->request.key = (hf_key){.a = lister->from};
-        read->request.key_end = (hf_key){.a = lister->below};
+        const hf_list_work *work = &lister->work; /* a block that begins before `from` may reach beyond it */
+        read->request.key = (hf_key){.a = work->from > HF_BLOCK_RUNS ? work->from - HF_BLOCK_RUNS : 0};
+        read->request.key_end = (hf_key){.a = work->below > 0 ? work->below : 1};
     }
     if (read->arena.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
@@ -285,6 +299,9 @@ static hf_str next_token(hf_core *core, const hf_lister *lister, hf_arena *arena
     }
     const hf_list_found *last = &work->found[work->found_count - 1];
     hf_list_place place = {.bound = lister->bound, .number = last->run.number, .key = last->key};
+    if (work->is_current) { /* the next page leaves out the same runs */
+        place.key = hf_str_of_len(&work->bound_number, sizeof work->bound_number);
+    }
     return hf_list_token_encode(core, arena, &place);
 }
 
@@ -304,8 +321,11 @@ static void answer_list(hf_core *core, hf_lister *lister)
     }
     response->executions.items = HF_ARENA_ARRAY(call->arena, hf_pb_workflow_execution_info, work->found_count);
     for (size_t i = 0; call->arena->status == HF_OK && i < work->found_count; i++) {
-        hf_visible_show(&work->found[i].run, call->arena, &response->executions.items[i]);
-        response->executions.count++;
+        const hf_list_found *found = &work->found[work->is_current ? work->found_count - 1 - i : i]; /* oldest first */
+        if (!found->is_gone) {
+            hf_visible_show(&found->run, call->arena, &response->executions.items[response->executions.count]);
+            response->executions.count++;
+        }
     }
     response->next_page_token = next_token(core, lister, call->arena);
     if (work->is_cut) {
@@ -361,14 +381,6 @@ static void answer(hf_core *core, hf_lister *lister)
     lister_free(core, lister);
 }
 
-/* Whether every run that the page is to have is on it. */
-static bool is_full(const hf_lister *lister)
-{
-    const hf_list_work *work = &lister->work;
-    return !work->is_count && work->where.order_count == 0 && work->found_count == work->found_max &&
-           work->found[work->found_count - 1].run.number >= lister->below;
-}
-
 void hf_list_rows_read(hf_core *core, hf_lister *lister, const hf_read *read)
 {
     hf_list_work *work = &lister->work;
@@ -382,15 +394,16 @@ void hf_list_rows_read(hf_core *core, hf_lister *lister, const hf_read *read)
         lister_free(core, lister);
         return;
     }
-    if (has_read && request->more) {
-        hf_assert(request->row_count > 0 && request->rows[request->row_count - 1].key.a < lister->below);
-        lister->below = request->rows[request->row_count - 1].key.a;
-        HF_PROBE(core, HF_PROBE_LIST_STEPPED);
-    }
-    if (has_read && (!request->more || is_full(lister))) {
-        work->is_cut = work->is_cut || (request->more && !work->is_count);
+    if (has_read && work->is_done) {
+        core->probes[HF_PROBE_BLOCK_READ] += work->blocks_read;
+        core->probes[HF_PROBE_BLOCK_SKIPPED] += work->blocks_skipped;
+        core->probes[HF_PROBE_BLOCK_COUNTED] += work->blocks_counted;
+        core->probes[HF_PROBE_BLOCK_OTHER] += work->others_read;
         answer(core, lister);
         return;
+    }
+    if (has_read) {
+        HF_PROBE(core, HF_PROBE_LIST_STEPPED);
     }
     step(core, lister);
 }
@@ -410,8 +423,8 @@ void hf_list_failed(hf_core *core, hf_lister *lister, const char *why)
 /* engine-S3 */
 static uint64_t bound_of(const hf_core *core, const hf_call *call, const list_wish *wish)
 {
-    uint64_t parts[3] = {(uint64_t)call->method, hf_siphash(core->mac_key, wish->namespace_),
-                         hf_siphash(core->mac_key, wish->query)};
+    uint64_t parts[3] = {(uint64_t)call->method + (wish->is_current ? HF_METHOD_COUNT : 0),
+                         hf_siphash(core->mac_key, wish->namespace_), hf_siphash(core->mac_key, wish->query)};
     if (HF_CANARY(HF_BUG_PAGE_OF_ANY_NAMESPACE)) {
         parts[1] = 0;
     }
@@ -437,9 +450,13 @@ static bool set_place(hf_core *core, hf_call *call, hf_lister *lister, const lis
     }
     work->has_after = true;
     work->after_number = place.number;
+    if (work->is_current && place.key.len == sizeof work->bound_number) {
+        memcpy(&work->bound_number, place.key.data, sizeof work->bound_number);
+        place.key = HF_STR("");
+    }
     work->after_key = hf_arena_copy(&work->arena, place.key);
     if (work->where.order_count == 0) {
-        lister->below = place.number < lister->below ? place.number : lister->below;
+        work->below = place.number < work->below ? place.number : work->below;
     }
     return true;
 }
@@ -451,8 +468,10 @@ static void narrow(hf_core *core, hf_lister *lister)
     int64_t number =
         hf_where_pins(&lister->work.where, HF_ATTR_RUN_ID, &run_id) ? hf_run_id_number(core->mac_key, run_id) : 0;
     if (hf_run_is_number(number)) {
-        lister->from = number;
-        lister->below = number + 1 < lister->below ? number + 1 : lister->below;
+        hf_list_work *work = &lister->work;
+        work->from = number;
+        work->below = number + 1 < work->below ? number + 1 : work->below;
+        work->below = work->below < number ? number : work->below; /* it is behind the page */
     }
 }
 
@@ -472,6 +491,15 @@ static bool prepare(hf_core *core, hf_call *call, hf_lister *lister, const list_
     if (status != HF_OK) {
         hf_call_fail(core, call, HF_ERR_INVALID, "%s", core->op.message);
         return false;
+    }
+    work->is_current = wish->is_current;
+    work->bound_number = core->run_next;
+    if (work->is_current && work->where.order_count > 0) {
+        return hf_call_refuse(core, call, "a list of current runs has an order of its own: ORDER BY cannot be used");
+    }
+    if (work->is_current) {
+        HF_PROBE(core, HF_PROBE_LIST_CURRENT);
+        hf_list_note_names(core, work);
     }
     int32_t size = wish->page_size;
     work->found_max = size > 0 && size < HF_LIST_PAGE_MAX ? (size_t)size : HF_LIST_PAGE_MAX;

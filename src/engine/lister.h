@@ -1,15 +1,19 @@
 /* Lists and counts of runs (docs/adr/0023). A lister is one call that is under way: it goes over runs in memory, then over rows, in steps.
  *
  *     1. runs in memory with changes that are in no row, HF_LIST_RUNS_MAX in a step; their numbers are remembered
- *     2. rows of all runs, newest first, HF_LIST_ROWS_MAX or HF_LIST_LEN_MAX in a step; those of 1 are left out
+ *     2. all others, newest first: where there is a block (ledger/blocks.h) its runs, if its summary says that one of them may fit; elsewhere
+ *        their rows, HF_LIST_ROWS_MAX or HF_LIST_LEN_MAX in a step. Those of 1 are left out
+ *     3. the rows of runs that were found in blocks, for what an entry of a block does not have
  *
  * The core's thread copies what a step needs of memory and asks the store for rows. The filter is evaluated on the store's thread, between
  * two commits (lister_look.c). While a step is out, `work` belongs to that thread.
  *
  * engine-S1  A list sees everything that was decided before it was asked: a change that is in no row is in a run in memory, and rows are read
  *     by requests that come after the commits of all others. Its answer waits for the open batch, like every other.
- * engine-S2  A step takes at most HF_LIST_RUNS_MAX runs and HF_LIST_ROWS_MAX rows, and ends with the row with which HF_LIST_LEN_MAX bytes
- *     are reached.
+ * engine-S2  A step takes at most HF_LIST_RUNS_MAX runs, HF_LIST_SUMMARIES_MAX summaries, one block and HF_LIST_ROWS_MAX rows, and ends with the
+ *     row with which HF_LIST_LEN_MAX bytes are reached.
+ * engine-S4  A list of current runs (lister_current.c) has of each workflow id the newest run that began before its first page was asked for, if the id still
+ *     leads to it, and no other.
  * engine-S3  A page token is sealed, and valid only for the namespace, the method and the query that it was given for. */
 #ifndef HF_ENGINE_LISTER_H
 #define HF_ENGINE_LISTER_H
@@ -19,7 +23,7 @@
 #include "run/visible.h"
 
 /* Planned for at most a millisecond of the store's thread: some hundred rows are decoded in half of that. */
-enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 256 };
+enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 256, HF_LIST_SUMMARIES_MAX = 64 };
 #define HF_LIST_LEN_MAX ((size_t)128 << 10)
 #define HF_LIST_PAGE_MAX 1000 /* runs on a page, and what a caller gets that does not say */
 #define HF_LIST_PAGE_LEN \
@@ -30,7 +34,9 @@ enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 256 };
 /* A run on the page that is made. */
 typedef struct hf_list_found {
     hf_visible run;
-    hf_str key; /* where-F3; empty without ORDER BY */
+    hf_str key;    /* where-F3; empty without ORDER BY */
+    bool is_light; /* from a block: without memo and first run id, until its own row was read */
+    bool is_gone;  /* that row was deleted meanwhile, or cannot be read */
 } hf_list_found;
 
 /* What the steps work with. */
@@ -57,8 +63,26 @@ typedef struct hf_list_work {
     size_t found_count, found_max;
     bool is_cut; /* a run fits, and there is no room for it on this page */
     int64_t counts[HF_LIST_STATUS_COUNT];
-    uint64_t damaged; /* rows that cannot be read */
-    hf_status status; /* HF_ERR_NOMEM */
+    uint64_t damaged;    /* rows that cannot be read */
+    hf_status status;    /* HF_ERR_NOMEM */
+    int64_t from, below; /* numbers of the runs that are left to look at: from <= number < below */
+    size_t step_max;     /* engine-S2 */
+    size_t filled;       /* of those found: they were made whole ... */
+    size_t filled_len;   /* ... and have so many bytes */
+    bool is_done;
+    uint64_t blocks_read, blocks_skipped, blocks_counted, others_read; /* for probes */
+
+    /* Of a list of current runs: names that were in memory when it began. */
+    bool is_current;
+    int64_t bound_number; /* runs with this number or a greater one began later */
+    hf_name_entry *names; /* of runs with rows: by hash, then run */
+    size_t name_count;
+    hf_name_entry *fresh; /* of runs without: the same, with another hash */
+    size_t fresh_count;
+    unsigned char mac_key[HF_SIPHASH_KEY_LEN];
+    unsigned bits_off;
+    hf_store *store;  /* of this step */
+    size_t looked_up; /* runs, in this step */
 
     /* Of this step: runs in memory, which lie in the arena of its request. */
     const hf_visible *runs;
@@ -72,8 +96,7 @@ struct hf_lister {
     uint64_t
         commit; /* a run whose first unwritten change is of a later commit was looked at already, or its row tells enough */
     bool has_memory_done;
-    int64_t from, below; /* rows to read: from <= number < below */
-    uint64_t bound;      /* what its page tokens are bound to: engine-S3 */
+    uint64_t bound; /* what its page tokens are bound to: engine-S3 */
     hf_list_work work;
 };
 
@@ -91,6 +114,18 @@ void hf_lists_deinit(hf_core *core);
 
 /* lister_look.c: on the store's thread, with the rows of a step. */
 void hf_list_look(hf_store *store, hf_store_request *request);
+void hf_list_take(hf_list_work *work, const hf_visible *run, bool is_light);
+/* The run of a row; its texts lie in the row and in work->scratch. False: it cannot be read, or there is no memory. */
+bool hf_list_read_row(hf_list_work *work, hf_store *store, const hf_row *row, hf_visible *ret_run);
+void hf_list_take_row(hf_list_work *work, hf_store *store, const hf_row *row);
+/* Whether every run that the page is to have is on it. */
+bool hf_list_is_full(const hf_list_work *work);
+/* lister_current.c: on the core's thread, when the list begins; check the arena's status. */
+void hf_list_note_names(hf_core *core, hf_list_work *work);
+/* On the store's thread: whether its workflow id leads to this run. What it reads lies in work->scratch. */
+bool hf_list_is_current(hf_list_work *work, const hf_visible *run);
+/* lister_walk.c: the same; goes on to the next runs. */
+void hf_list_walk(hf_list_work *work, hf_store *store, hf_store_request *request);
 /* The order of two runs on a page: below 0 = the first one comes before the other. */
 int hf_list_order(hf_str a_key, int64_t a_number, hf_str b_key, int64_t b_number);
 

@@ -40,7 +40,13 @@ static void throw_last(hf_list_work *work)
     work->is_cut = true;
 }
 
-static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key)
+bool hf_list_is_full(const hf_list_work *work)
+{
+    return !work->is_count && work->where.order_count == 0 && work->found_count == work->found_max &&
+           work->found[work->found_count - 1].run.number >= work->below;
+}
+
+static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key, bool is_light)
 {
     if (work->has_after && hf_list_order(key, run->number, work->after_key, work->after_number) <= 0) {
         return; /* on an earlier page */
@@ -59,7 +65,7 @@ static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key)
     hf_assert(work->found_count < work->found_max && at <= work->found_count);
     memmove(work->found + at + 1, work->found + at, (work->found_count - at) * sizeof *work->found);
     hf_arena *room = &work->room[work->room_idx];
-    work->found[at] = (hf_list_found){hf_visible_copy(room, run), hf_arena_copy(room, key)};
+    work->found[at] = (hf_list_found){hf_visible_copy(room, run), hf_arena_copy(room, key), is_light, false};
     work->found_count++;
     work->found_len += hf_visible_len(run);
     while (work->found_len > HF_LIST_PAGE_LEN && work->found_count > 1) {
@@ -73,11 +79,11 @@ static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key)
 
 /* ---- One run ------------------------------------------------------------------------------------------------------------- */
 
-static void take(hf_list_work *work, const hf_visible *run)
+void hf_list_take(hf_list_work *work, const hf_visible *run, bool is_light)
 {
     hf_visible_row row = {.run = run, .arena = &work->scratch};
-    if (run->is_hidden || !hf_str_equal(run->namespace_, work->namespace_) ||
-        !hf_where_fits(&work->where, hf_visible_get, &row)) {
+    if (run->is_hidden || run->kind != HF_KIND_WORKFLOW || !hf_str_equal(run->namespace_, work->namespace_) ||
+        !hf_where_fits(&work->where, hf_visible_get, &row) || (work->is_current && !hf_list_is_current(work, run))) {
         return;
     }
     if (work->is_count) {
@@ -87,11 +93,11 @@ static void take(hf_list_work *work, const hf_visible *run)
     }
     work->key.len = 0;
     hf_where_sort_key(&work->where, hf_visible_get, &row, &work->key);
-    put_on_page(work, run, hf_str_of_len(work->key.data, work->key.len));
+    put_on_page(work, run, hf_str_of_len(work->key.data, work->key.len), is_light);
 }
 
 /* A row of an earlier version, or one whose memo or attributes have rows of their own: the whole run is made of them. */
-static void take_whole(hf_list_work *work, hf_store *store, const hf_row *row)
+static bool read_whole(hf_list_work *work, hf_store *store, const hf_row *row, hf_visible *ret_run)
 {
     hf_op op;
     hf_op_init(&op);
@@ -102,7 +108,7 @@ static void take_whole(hf_list_work *work, hf_store *store, const hf_row *row)
     hf_status status = run != NULL ? hf_run_row_load(&op, store, &memory, run, row->value) : HF_ERR_NOMEM;
     if (status == HF_OK) {
         hf_visible visible = hf_visible_of_run(run);
-        take(work, &visible);
+        *ret_run = hf_visible_copy(&work->scratch, &visible);
     } else if (status == HF_ERR_NOMEM) {
         work->status = status;
     } else {
@@ -112,25 +118,34 @@ static void take_whole(hf_list_work *work, hf_store *store, const hf_row *row)
         hf_run_free(&memory, run);
     }
     hf_arena_deinit(&scratch);
+    return status == HF_OK;
 }
 
-static void take_row(hf_list_work *work, hf_store *store, const hf_row *row)
+bool hf_list_read_row(hf_list_work *work, hf_store *store, const hf_row *row, hf_visible *ret_run)
 {
     hf_op op;
     hf_op_init(&op);
     hf_pb_run_state state;
-    hf_visible visible;
     bool is_good = false;
     hf_status status = hf_run_row_open(&op, row, &work->scratch, &state, &is_good);
     if (status != HF_OK) {
         work->status = status;
-    } else if (!is_good) {
-        work->damaged++;
-    } else if (hf_visible_of_state(&state, &visible)) {
-        take(work, &visible);
-    } else {
-        take_whole(work, store, row);
+        return false;
     }
+    if (!is_good) {
+        work->damaged++;
+        return false;
+    }
+    return hf_visible_of_state(&state, ret_run) || read_whole(work, store, row, ret_run);
+}
+
+void hf_list_take_row(hf_list_work *work, hf_store *store, const hf_row *row)
+{
+    hf_visible run;
+    if (hf_list_read_row(work, store, row, &run)) {
+        hf_list_take(work, &run, false);
+    }
+    hf_arena_reset(&work->scratch);
 }
 
 /* ---- The step ------------------------------------------------------------------------------------------------------------ */
@@ -142,33 +157,26 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* engine-S1: its row is older than what was seen in memory. */
-static bool was_in_memory(const hf_list_work *work, int64_t number)
-{
-    return work->number_count > 0 &&
-           bsearch(&number, work->numbers, work->number_count, sizeof number, compare_numbers) != NULL;
-}
-
 void hf_list_look(hf_store *store, hf_store_request *request)
 {
     hf_list_work *work = &((hf_read *)request->state)->lister->work;
-    hf_assert(work->run_count <= HF_LIST_RUNS_MAX && request->row_count <= HF_LIST_ROWS_MAX); /* engine-S2 */
+    work->store = store;
+    work->looked_up = 0;
+    hf_assert(work->run_count <= HF_LIST_RUNS_MAX && request->row_count <= HF_LIST_SUMMARIES_MAX); /* engine-S2 */
     for (size_t i = 0; i < work->run_count; i++) {
-        take(work, &work->runs[i]);
+        hf_list_take(work, &work->runs[i], false);
         hf_arena_reset(&work->scratch);
     }
     work->run_count = 0;
-    if (request->row_count > 0 && !work->is_sorted && work->number_count > 0) {
-        qsort(work->numbers, work->number_count, sizeof *work->numbers, compare_numbers);
-        work->is_sorted = true;
-    }
-    for (size_t i = 0; i < request->row_count && work->status == HF_OK; i++) {
-        if (!was_in_memory(work, request->rows[i].key.a)) {
-            take_row(work, store, &request->rows[i]);
-            hf_arena_reset(&work->scratch);
+    if (request->key_end.a > 0) { /* all runs in memory were looked at */
+        if (!work->is_sorted && work->number_count > 0) {
+            qsort(work->numbers, work->number_count, sizeof *work->numbers, compare_numbers);
+            work->is_sorted = true;
         }
+        hf_list_walk(work, store, request);
     }
-    if (work->room[0].status != HF_OK || work->room[1].status != HF_OK || work->key.status != HF_OK) {
+    if (work->room[0].status != HF_OK || work->room[1].status != HF_OK || work->key.status != HF_OK ||
+        work->scratch.status != HF_OK) {
         work->status = HF_ERR_NOMEM;
     }
 }

@@ -11,6 +11,7 @@
 #include "engine/input.h"
 #include "engine/lister.h"
 #include "engine/matching.h"
+#include "engine/stream.h"
 #include "engine/unwritten.h"
 #include "ledger/rows.h"
 
@@ -116,7 +117,11 @@ hf_run *hf_run_add(hf_core *core, int64_t number)
 int64_t hf_run_number_next(hf_core *core)
 {
     hf_assert(hf_run_is_number(core->run_next));
-    return core->run_next++;
+    int64_t number = core->run_next++;
+    if (core->run_next % core->blocks.size == 0) {
+        hf_blocks_wake(core); /* another range is full */
+    }
+    return number;
 }
 
 hf_run *hf_run_create(hf_core *core)
@@ -147,7 +152,8 @@ hf_run *hf_run_load(hf_core *core, int64_t number)
 void hf_run_remove(hf_core *core, hf_run *run)
 {
     hf_assert(hf_list_is_empty(&HF_SLOT(run)->waiting) && hf_list_is_empty(&HF_SLOT(run)->wanted_as));
-    hf_assert(HF_SLOT(run)->resets == 0 && HF_SLOT(run)->deletion == NULL); /* engine-E4: nothing holds it */
+    hf_assert(HF_SLOT(run)->resets == 0 && HF_SLOT(run)->deletion == NULL &&
+              HF_SLOT(run)->operation == NULL); /* engine-E4: nothing holds it */
     hf_map_remove(&core->runs, &HF_SLOT(run)->by_number);
     hf_list_remove(&HF_SLOT(run)->all_link);
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
@@ -173,7 +179,12 @@ static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, cons
 {
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(waiting)) != NULL) {
-        hf_call_fail(core, HF_CONTAINER(node, hf_call, link), status, "%s", why);
+        hf_call *call = HF_CONTAINER(node, hf_call, link);
+        if (status == HF_ERR_NOT_FOUND && call->led_to != 0) {
+            hf_read_stream_end(core, call);
+        } else {
+            hf_call_fail(core, call, status, "%s", why);
+        }
     }
 }
 
@@ -192,6 +203,7 @@ static void run_is_here(hf_core *core, hf_run *run)
 {
     hf_assert(HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     HF_SLOT(run)->loading = false;
+    HF_SLOT(run)->is_row_open = hf_run_is_open(run);
     hf_deletion_resume(core, run);
     hf_core_unuse(core, run);
     hf_match_run_loaded(core, run);
@@ -354,6 +366,8 @@ static bool is_of_one(hf_core *core, hf_read *read)
         hf_name_drop(core, read->name);
         return true;
     case HF_READ_BACKLOG:
+    case HF_READ_STREAM:
+    case HF_READ_QUEUES:
     case HF_READ_HISTORY: /* the call also waits for a commit: it is in that batch's list already */
         hf_history_failed(core, read->call, read->request.op.message);
         return true;
@@ -368,6 +382,9 @@ static bool is_of_one(hf_core *core, hf_read *read)
         return true;
     case HF_READ_LIST:
         hf_list_failed(core, read->lister, read->request.op.message);
+        return true;
+    case HF_READ_HOUSE:
+        hf_house_failed(core);
         return true;
     case HF_READ_TASKS:
     case HF_READ_DUE:
@@ -430,8 +447,17 @@ void hf_load_done(hf_core *core, hf_read *read)
     case HF_READ_RESET:
         hf_reset_rows_read(core, read->reset, read);
         return;
+    case HF_READ_HOUSE:
+        hf_house_rows_read(core, read);
+        return;
     case HF_READ_LIST:
         hf_list_rows_read(core, read->lister, read);
+        return;
+    case HF_READ_QUEUES:
+        hf_queues_read(core, read);
+        return;
+    case HF_READ_STREAM:
+        hf_read_stream_rows(core, read);
         return;
     }
 }

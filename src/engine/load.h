@@ -40,8 +40,29 @@ typedef enum hf_read_kind {
     HF_READ_FILTER,
     HF_READ_DELETION, /* for a run that is being deleted */
     HF_READ_RESET,    /* events of a run that is reset, or continued it */
-    HF_READ_LIST      /* a step of a list */
+    HF_READ_LIST,     /* a step of a list */
+    HF_READ_HOUSE,    /* a step of housekeeping */
+    HF_READ_STREAM,   /* records of a stream */
+    HF_READ_QUEUES    /* the next task queue with waiting tasks */
 } hf_read_kind;
+
+/* What a read of a stream is for. */
+typedef enum hf_stream_stage {
+    HF_STREAM_ROW,  /* the row that holds the next record */
+    HF_STREAM_MORE, /* those behind it */
+    HF_STREAM_STOPS /* the first row of a run, which names the runs before it */
+} hf_stream_stage;
+
+/* Records for an answer, and where they are (stream.h). */
+typedef struct hf_stream_want {
+    int64_t run;        /* whose records they are */
+    int64_t from;       /* the next one; moves on as records are found */
+    int64_t next_first; /* of an earlier run: records go on with this one if the run was deleted; 0 = it is there */
+    hf_stream_stage stage;
+    size_t count_max; /* at most this many more */
+    size_t len_max;   /* bytes of the page */
+    bool is_held;     /* the call is in the list of a batch already */
+} hf_stream_want;
 
 typedef struct hf_read {
     hf_store_request request;
@@ -51,13 +72,16 @@ typedef struct hf_read {
     hf_name *name;                    /* NAME */
     hf_run *run;                      /* RUN, FIRST, PARTS, EVENT */
     hf_queue *queue;                  /* TASKS */
-    hf_call *call;                    /* HISTORY, BACKLOG */
+    hf_call *call;                    /* HISTORY, BACKLOG, STREAM, QUEUES */
     hf_deletion *deletion;            /* DELETION */
     hf_reset *reset;                  /* RESET */
     hf_lister *lister;                /* LIST */
+    struct hf_house_work *house;      /* HOUSE */
+    hf_stream_want stream;            /* STREAM */
     int64_t to;                       /* HISTORY: last event in rows */
     hf_page_want want;                /* HISTORY */
     struct hf_describing *describing; /* BACKLOG; in the arena of the call */
+    struct hf_queue_listing *queues;  /* QUEUES; the same */
     hf_owned tail; /* HISTORY: the events after those in the table; PARTS: the value of the run's row */
 } hf_read;
 

@@ -51,7 +51,9 @@ enum {
 
 static hf_clock clock_of(hf_engine *engine)
 {
-    return (hf_clock){engine->env->ops->wall_now(engine->env).ns, engine->env->ops->now(engine->env).ns};
+    int64_t wall =
+        engine->options.clock_at != 0 ? engine->options.clock_at : engine->env->ops->wall_now(engine->env).ns;
+    return (hf_clock){wall + engine->skip.ahead, engine->env->ops->now(engine->env).ns};
 }
 
 /* ---- The inbox ------------------------------------------------------------------------------------------------------- */
@@ -149,15 +151,24 @@ static void cancel(hf_service *service, uint64_t number)
 }
 
 /* If there is no memory for the message, the task's timeout does the same, later. */
-static void unwanted(hf_service *service, hf_str task_token)
+static void post_token(hf_engine *engine, hf_post_kind kind, hf_str task_token)
 {
-    hf_engine *engine = (hf_engine *)(void *)service;
-    hf_post *item = new_post(engine, HF_POST_UNWANTED, task_token.len);
+    hf_post *item = new_post(engine, kind, task_token.len);
     if (item != NULL) {
         memcpy(item + 1, task_token.data, task_token.len);
         item->token_len = task_token.len;
         hf_loop_post(engine, item);
     }
+}
+
+static void unwanted(hf_service *service, hf_str task_token)
+{
+    post_token((hf_engine *)(void *)service, HF_POST_UNWANTED, task_token);
+}
+
+void hf_engine_lost(hf_service *service, hf_str task_token)
+{
+    post_token((hf_engine *)(void *)service, HF_POST_LOST, task_token);
 }
 
 /* ---- The engine thread ----------------------------------------------------------------------------------------------- */
@@ -257,7 +268,11 @@ static hf_instant next_deadline(hf_engine *engine, hf_clock now)
     }
     hf_clock next = hf_core_next(engine->core);
     int64_t mono = next.mono;
-    if (next.wall != INT64_MAX) {
+    int64_t sleeper = hf_skip_next(engine);
+    next.wall = sleeper < next.wall ? sleeper : next.wall;
+    bool comes =
+        engine->options.clock_at == 0 || next.wall <= now.wall; /* a clock that stands still reaches no deadline */
+    if (next.wall != INT64_MAX && comes) {
         int64_t span = next.wall > now.wall ? next.wall - now.wall : 0;
         span = span < WALL_LOOK ? span : WALL_LOOK;
         if (now.mono + span < mono) {
@@ -286,6 +301,9 @@ static void take_completion(hf_engine *engine, hf_store_request *request, hf_clo
 
 static void take_cancel(hf_engine *engine, const hf_post *item, hf_clock now)
 {
+    if (hf_skip_cancel(engine, item->number)) {
+        return;
+    }
     hf_call *call = engine->stopped == HF_OK ? hf_core_find_call(engine->core, item->number) : NULL;
     bool is_taken = call == NULL || hf_core_cancel(engine->core, call, now);
     hf_assert(is_taken); /* engine-L4: no step has more posts than the core takes cancels */
@@ -303,8 +321,9 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
         take_cancel(engine, item, now);
         break;
     case HF_POST_UNWANTED:
+    case HF_POST_LOST:
         if (engine->stopped == HF_OK) {
-            hf_core_unwanted(engine->core, hf_str_of_len(item + 1, item->token_len), now);
+            hf_core_take_back(engine->core, hf_str_of_len(item + 1, item->token_len), item->kind == HF_POST_LOST, now);
         }
         break;
     case HF_POST_ASK:
@@ -395,6 +414,8 @@ static void step(hf_engine *engine, hf_taken *taken)
         engine->calls_taken = call->number;
         if (engine->stopped != HF_OK) {
             refuse(engine, call, now);
+        } else if (hf_method_is_of_clock(call->method) && engine->options.skips_time) {
+            hf_skip_call(engine, call, now);
         } else {
             hf_core_call(engine->core, call, now);
         }
@@ -417,6 +438,9 @@ static void step(hf_engine *engine, hf_taken *taken)
     }
     if (hf_core_status(engine->core) != HF_OK && engine->requests_out == 0) {
         hf_loop_reopen(engine, now);
+    }
+    if (!taken->more) {
+        hf_skip_step(engine, now);
     }
 }
 
@@ -460,6 +484,7 @@ static void engine_main(void *arg)
     while ((node = hf_list_pop_front(&left)) != NULL || (node = hf_list_pop_front(&engine->cancels_early)) != NULL) {
         drop_post(engine, HF_CONTAINER(node, hf_post, link));
     }
+    hf_skip_end(engine);
     if (engine->core != NULL) {
         hf_core_stop(engine->core, HF_ERR_CLOSED, "the service is closed");
     }
@@ -523,6 +548,8 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     engine->core_options.store_memory = hf_env_memory(env);
     engine->core_options.is_strict = engine->options.is_strict;
     engine->core_options.mem_max = engine->options.mem_max;
+    engine->core_options.has_retention = engine->options.has_retention;
+    engine->core_options.retention = engine->options.retention;
     engine->core_options.journal_len_max = engine->options.journal_len_max;
     engine->core_options.limits.payload_len = engine->options.payload_len_max;
     engine->core_options.log = engine->options.log;
@@ -531,6 +558,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     hf_list_init(&engine->cancels_early);
     hf_list_init(&engine->posts);
     hf_list_init(&engine->completions);
+    hf_skip_init(engine);
     hf_status status = start(op, engine);
     if (status != HF_OK) {
         hf_core_free(engine->core);
@@ -543,6 +571,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
         env->ops->release(env, engine, sizeof *engine);
         return status;
     }
+    engine->core_options.has_retention = false; /* a core that replaces this one takes it from its row */
     *ret_service = &engine->service;
     return HF_OK;
 }

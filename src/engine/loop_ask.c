@@ -2,6 +2,7 @@
 #include "engine/loop_private.h"
 
 #include "engine/list.h"
+#include "engine/lister.h"
 
 void hf_loop_answer(hf_engine *engine, hf_ask *ask)
 {
@@ -16,6 +17,10 @@ void hf_loop_answer(hf_engine *engine, hf_ask *ask)
             .mem_used = engine->core->used,
             .reopened = engine->reopened,
         };
+    }
+    if (ask->arena != NULL && engine->core != NULL) {
+        ask->keepings = hf_blocks_keepings(engine->core, ask->arena, &ask->keeping_count);
+        ask->now = engine->core->now.wall;
     }
     if (ask->runs != NULL && engine->core != NULL) {
         hf_list_memory(engine->core, ask->runs);
@@ -51,13 +56,56 @@ static hf_status ask_store(hf_op *op, hf_engine *engine, hf_direct *direct)
                                            : hf_fail(op, direct->request.status, "%s", direct->request.op.message);
 }
 
+/* Some rows at a time, between commits: engine-S2. */
+static hf_status look_at_ended(hf_op *op, hf_engine *engine, const hf_ask *ask, hf_ended_report *report)
+{
+    hf_arena rows;
+    hf_arena scratch;
+    hf_arena_init(&rows, ask->arena->memory);
+    hf_arena_init(&scratch, ask->arena->memory);
+    hf_status status = ask->arena->status;
+    hf_key from = {0};
+    bool more = status == HF_OK;
+    while (more && status == HF_OK) {
+        hf_direct direct = {.request = {.verb = HF_STORE_SCAN,
+                                        .table = HF_TABLE_RUN,
+                                        .key = from,
+                                        .key_end = hf_key_last(),
+                                        .row_max = HF_LIST_ROWS_MAX,
+                                        .len_max = HF_LIST_LEN_MAX,
+                                        .arena = &rows}};
+        status = ask_store(op, engine, &direct);
+        const hf_store_request *scan = &direct.request;
+        for (size_t i = 0; status == HF_OK && i < scan->row_count; i++) {
+            status = hf_ended_add(op, &scan->rows[i], ask->keepings, ask->keeping_count, ask->now, &scratch, report);
+            from.a = scan->rows[i].key.a + 1;
+            hf_arena_reset(&scratch);
+        }
+        more = scan->more;
+        hf_arena_reset(&rows);
+    }
+    hf_arena_deinit(&rows);
+    hf_arena_deinit(&scratch);
+    return status;
+}
+
 hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats)
 {
     hf_engine *engine = (hf_engine *)(void *)service;
     *ret_stats = (hf_engine_stats){0};
-    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats};
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(engine->env));
+    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats, .arena = count_rows ? &arena : NULL};
     hf_loop_post(engine, &ask.post);
     hf_latch_wait(engine->env, &ask.done);
+    hf_ended_report ended = {0};
+    hf_status status = count_rows ? look_at_ended(op, engine, &ask, &ended) : HF_OK;
+    hf_arena_deinit(&arena);
+    HF_TRY(status);
+    ret_stats->ended = ended.runs;
+    ret_stats->ended_len = ended.len;
+    ret_stats->expired = ended.expired_runs;
+    ret_stats->expired_len = ended.expired_len;
     hf_store_count count = {0};
     hf_direct direct = {.request = {.verb = HF_STORE_STATS, .count = count_rows ? &count : NULL}};
     do {

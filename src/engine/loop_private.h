@@ -8,24 +8,35 @@
 #include "engine/engine.h"
 
 /* Messages to the engine thread, besides calls. */
-typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_post_kind;
+typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_LOST, HF_POST_ASK } hf_post_kind;
 
 typedef struct hf_post {
     hf_node link;
     hf_post_kind kind;
     uint64_t number; /* CANCEL: of the call, which may be done by then */
-    size_t len;      /* of the whole allocation; UNWANTED: the token follows the struct */
+    size_t len;      /* of the whole allocation; UNWANTED, LOST: the token follows the struct */
     size_t token_len;
 } hf_post;
 
 /* A request that the engine thread answers while the asking thread blocks. */
 typedef struct hf_ask {
     hf_post post;
-    hf_engine_stats *stats;       /* to fill with figures ... */
-    struct hf_listing *runs;      /* ... or runs to list */
+    hf_engine_stats *stats;  /* to fill with figures ... */
+    struct hf_listing *runs; /* ... or runs to list */
+    hf_arena *arena;         /* with `stats`: for how long runs are kept; NULL = it is not asked for */
+    hf_keeping *keepings;
+    size_t keeping_count;
+    int64_t now;                  /* wall ns */
     char why[HF_MESSAGE_LEN_MAX]; /* why there is no core to ask; empty = there is one, or the service closes */
     hf_latch done;
 } hf_ask;
+
+/* The clock of an engine for tests (skip.c). */
+typedef struct hf_skip {
+    int64_t ahead;    /* ns that the wall clock of the engine is ahead of the environment's; never less than before */
+    int64_t locks;    /* time is skipped only while there is none */
+    hf_list sleepers; /* hf_call that wait for a time, deadline.key */
+} hf_skip;
 
 typedef struct hf_engine {
     hf_service service; /* first */
@@ -54,6 +65,7 @@ typedef struct hf_engine {
     bool waits;          /* while stopped: another core is opened ... */
     int64_t try_at;      /* ... at this time (mono ns) ... */
     int64_t try_pause;   /* ... and if that fails again after this pause (ns); 0 = it was not tried yet */
+    hf_skip skip;
     char why[HF_MESSAGE_LEN_MAX];
 
     hf_spin lock;        /* protects what follows */
@@ -78,6 +90,14 @@ void hf_loop_reopen(hf_engine *engine, hf_clock now);
 /* While it is stopped: opens another core, if it is time to try. */
 void hf_loop_try_again(hf_engine *engine, hf_clock now);
 hf_instant hf_loop_next_try(const hf_engine *engine); /* never, if it stays stopped */
+/* skip.c: on the engine thread. */
+void hf_skip_init(hf_engine *engine);
+void hf_skip_call(hf_engine *engine, hf_call *call, hf_clock now); /* a call of TestService */
+bool hf_skip_cancel(hf_engine *engine, uint64_t number);           /* false: this call does not sleep */
+void hf_skip_end(hf_engine *engine);                               /* the engine closes: answers those that sleep */
+int64_t hf_skip_next(const hf_engine *engine);                     /* wall ns: when the next sleeper is due */
+/* The end of a step: wakes sleepers that are due, and moves the clock if time is skipped and nothing runs. */
+void hf_skip_step(hf_engine *engine, hf_clock now);
 /* loop_ask.c: on the engine thread. */
 void hf_loop_answer(hf_engine *engine, hf_ask *ask);
 

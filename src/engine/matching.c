@@ -219,13 +219,22 @@ static hf_call *take_poll(hf_core *core, hf_queue *queue)
     return NULL;
 }
 
-/* Inserts by order; nearly always at the end. */
+/* Inserts by order. Most tasks are the newest of their queue. One that was read from disk is older than most of those that wait in memory, so the search
+ * goes on from both ends at once. */
 static void insert(hf_queue *queue, hf_task *task)
 {
     hf_assert(task->run != NULL);
-    hf_node *before = queue->tasks.head.prev;
-    while (before != &queue->tasks.head && HF_CONTAINER(before, hf_task, link)->order > task->order) {
+    hf_node *head = &queue->tasks.head;
+    hf_node *before = head->prev;
+    hf_node *after = head->next;
+    while (before != head && HF_CONTAINER(before, hf_task, link)->order > task->order) {
+        if (HF_CONTAINER(after, hf_task, link)->order >
+            task->order) { /* not the head: `before` is there, or further on */
+            before = after->prev;
+            break;
+        }
         before = before->prev;
+        after = after->next;
     }
     hf_node_insert_(&task->link, before, before->next);
     task->queue = queue;
@@ -444,6 +453,7 @@ void hf_match_poll(hf_core *core, hf_call *call)
         hf_queue_set_rate(core, queue, rate);
     }
     queue->polled_at = core->now.mono;
+    queue->is_sticky = named->kind == HF_TASK_QUEUE_KIND_STICKY;
     queue->shut = false;
     use(core, queue);
     hf_list_push_back(&queue->polls, &call->link);

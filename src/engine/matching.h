@@ -30,6 +30,7 @@ struct hf_queue {
     size_t waiting[HF_PRIORITY_LEVELS]; /* both, by priority key - 1 */
     size_t poll_count;
     hf_cursor cursor;  /* over its tasks in the table */
+    bool is_sticky;    /* it was polled as one: of a single worker */
     bool shut;         /* its worker is gone: until it is polled again, tasks go to the normal queue instead */
     size_t loads;      /* runs that are being loaded for it */
     int64_t polled_at; /* mono ns: when it was last polled, for sticky queues */
@@ -107,6 +108,11 @@ float hf_queue_tally_rate(const hf_core *core, hf_queue_tally *tally, int priori
 /* ---- queue_describe.c -------------------------------------------------------------------------------------------------- */
 void hf_describe_task_queue_call(hf_core *core, hf_call *call);
 void hf_backlog_rows_read(hf_core *core, hf_read *read);
+
+/* ---- queue_list.c ------------------------------------------------------------------------------------------------------ */
+#define HF_QUEUE_PAGE 100 /* task queues of one answer, unless the caller wants fewer */
+void hf_list_task_queues_call(hf_core *core, hf_call *call);
+void hf_queues_read(hf_core *core, hf_read *read);
 
 /* ---- shutdown.c -------------------------------------------------------------------------------------------------------- */
 /* ShutdownWorker. */

@@ -60,6 +60,9 @@ void hf_namespaces_deinit(hf_core *core)
     while ((node = hf_list_pop_front(&core->namespaces_all)) != NULL) {
         space_free(core, HF_CONTAINER(node, hf_namespace, link));
     }
+    while ((node = hf_list_pop_front(&core->namespaces_gone)) != NULL) {
+        space_free(core, HF_CONTAINER(node, hf_namespace, link));
+    }
     hf_map_deinit(&core->namespaces);
 }
 
@@ -90,8 +93,9 @@ static void touch(hf_core *core, hf_namespace *space)
 
 bool hf_namespace_is_known(hf_core *core, hf_str name)
 {
-    if (hf_namespace_find(core, name) != NULL) {
-        return true;
+    const hf_namespace *known = hf_namespace_find(core, name);
+    if (known != NULL) {
+        return known->state != HF_NAMESPACE_STATE_DELETED;
     }
     if (core->options.is_strict || core->namespaces.count >= HF_NAMESPACES_MAX) {
         return false;
@@ -101,6 +105,25 @@ bool hf_namespace_is_known(hf_core *core, hf_str name)
         touch(core, space);
     }
     return space != NULL;
+}
+
+void hf_namespace_mark_deleted(hf_core *core, hf_str name)
+{
+    hf_namespace *space = hf_namespace_find(core, name);
+    hf_assert(space != NULL && !hf_str_equal(name, DEFAULT)); /* engine-B1, engine-B2 */
+    space->state = HF_NAMESPACE_STATE_DELETED;
+    touch(core, space);
+}
+
+void hf_namespace_remove(hf_core *core, hf_str name)
+{
+    hf_namespace *space = hf_namespace_find(core, name);
+    hf_assert(space != NULL && space->state == HF_NAMESPACE_STATE_DELETED);
+    core->namespace_last = NULL;
+    hf_map_remove(&core->namespaces, &space->by_name);
+    hf_list_remove(&space->link);
+    hf_list_push_back(&core->namespaces_gone, &space->link);
+    core->namespaces_dirty = true;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------------- */
@@ -141,7 +164,7 @@ static hf_status read_row(hf_op *op, void *arg, const hf_pb_namespace_record *re
     hf_core *core = arg;
     hf_namespace *space = hf_namespace_find(core, record->name);
     if (!hf_namespace_is_good(record->name) || record->retention < 0 || record->state < HF_NAMESPACE_STATE_REGISTERED ||
-        record->state > HF_NAMESPACE_STATE_DEPRECATED || core->namespaces.count > HF_NAMESPACES_MAX) {
+        record->state > HF_NAMESPACE_STATE_DELETED || core->namespaces.count > HF_NAMESPACES_MAX) {
         return hf_fail(op, HF_ERR_INVALID, "the record of the namespace '%.*s' is damaged", HF_STR_ARGS(record->name));
     }
     space = space != NULL ? space : space_add(core, record->name);
@@ -191,14 +214,27 @@ static hf_status learn_row(hf_op *op, void *arg, const hf_row *row, hf_arena *ar
     return core->status;
 }
 
+/* The retention of "default" that the program asks for. */
+static void keep_default(hf_core *core)
+{
+    hf_namespace *space = hf_namespace_find(core, DEFAULT);
+    if (space != NULL && core->options.has_retention && space->retention != core->options.retention) {
+        space->retention = core->options.retention;
+        touch(core, space);
+    }
+}
+
 hf_status hf_namespaces_open(hf_op *op, hf_core *core, hf_store *store, bool has_rows)
 {
     if (space_add(core, DEFAULT) == NULL) { /* engine-B1 */
         return core->status;
     }
     if (has_rows) {
-        return hf_namespace_rows_read(op, store, core->memory, read_row, core);
+        HF_TRY(hf_namespace_rows_read(op, store, core->memory, read_row, core));
+        keep_default(core);
+        return core->status;
     }
+    keep_default(core);
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
@@ -238,6 +274,12 @@ static void put(hf_core *core, hf_commit_batch *batch, const hf_namespace *space
 void hf_namespaces_put(hf_core *core, hf_commit_batch *batch)
 {
     hf_assert(core->namespaces_dirty);
+    hf_node *gone = NULL;
+    while ((gone = hf_list_pop_front(&core->namespaces_gone)) != NULL) { /* before one of the same name comes */
+        hf_namespace *space = HF_CONTAINER(gone, hf_namespace, link);
+        hf_namespace_row_remove(&batch->writes, hf_owned_str(&space->name));
+        space_free(core, space);
+    }
     HF_LIST_EACH(node, &core->namespaces_all)
     {
         hf_namespace *space = HF_CONTAINER(node, hf_namespace, link);
@@ -285,8 +327,14 @@ void hf_register_namespace_call(hf_core *core, hf_call *call)
         !retention_of(core, call, request->workflow_execution_retention_period, &retention)) {
         return;
     }
-    if (hf_namespace_find(core, request->namespace) != NULL) {
-        hf_call_fail(core, call, HF_ERR_EXISTS, "there is a namespace '%.*s' already", HF_STR_ARGS(request->namespace));
+    const hf_namespace *known = hf_namespace_find(core, request->namespace);
+    if (known != NULL) {
+        static const hf_pb_namespace_already_exists_failure DETAIL = {0};
+        hf_call_fail_with(core, call, HF_ERR_EXISTS, &hf_pb_namespace_already_exists_failure_type, &DETAIL,
+                          known->state == HF_NAMESPACE_STATE_DELETED
+                              ? "the namespace '%.*s' is being deleted, with all of its runs"
+                              : "there is a namespace '%.*s' already",
+                          HF_STR_ARGS(request->namespace));
         return;
     }
     if (core->namespaces.count >= HF_NAMESPACES_MAX) {
@@ -299,6 +347,9 @@ void hf_register_namespace_call(hf_core *core, hf_call *call)
     }
     HF_PROBE(core, HF_PROBE_NAMESPACE_REGISTERED);
     space->retention = retention;
+    if (retention > 0) {
+        hf_blocks_keep_anew(core); /* runs of an earlier namespace of that name may be there */
+    }
     hf_owned_set(&core->runs_memory, &space->description, request->description);
     hf_owned_set(&core->runs_memory, &space->owner, request->owner_email);
     for (size_t i = 0; i < request->data.count; i++) {
@@ -307,6 +358,21 @@ void hf_register_namespace_call(hf_core *core, hf_call *call)
     touch(core, space);
     hf_call_response(core, call);
     hf_call_reply(core, call);
+}
+
+/* There is one cluster, this one. Temporal's command line tool reads it without a look whether it is there. */
+static hf_pb_namespace_replication_config *show_replication(hf_arena *arena)
+{
+    hf_pb_namespace_replication_config *config = HF_ARENA_NEW(arena, hf_pb_namespace_replication_config);
+    hf_pb_cluster_replication_config *cluster = HF_ARENA_NEW(arena, hf_pb_cluster_replication_config);
+    if (config == NULL || cluster == NULL) {
+        return NULL;
+    }
+    cluster->cluster_name = config->active_cluster_name = HF_STR("active");
+    config->clusters.items = cluster;
+    config->clusters.count = 1;
+    config->state = HF_REPLICATION_STATE_NORMAL;
+    return config;
 }
 
 void hf_namespace_show(const hf_core *core, const hf_namespace *space, hf_arena *arena,
@@ -330,6 +396,7 @@ void hf_namespace_show(const hf_core *core, const hf_namespace *space, hf_arena 
     config->workflow_execution_retention_ttl = hf_pb_duration_of(hf_nanoseconds(space->retention));
     ret_response->namespace_info = info;
     ret_response->config = config;
+    ret_response->replication_config = show_replication(arena);
 }
 
 void hf_describe_namespace_call(hf_core *core, hf_call *call)
@@ -372,7 +439,10 @@ static bool update(hf_core *core, hf_call *call, hf_namespace *space)
         info->state != HF_NAMESPACE_STATE_DEPRECATED) {
         return hf_call_refuse(core, call, "a namespace is registered or deprecated; an update does not delete it");
     }
-    space->retention = retention;
+    if (space->retention != retention) {
+        space->retention = retention;
+        hf_blocks_keep_anew(core);
+    }
     if (info != NULL) {
         space->state = info->state != HF_NAMESPACE_STATE_UNSPECIFIED ? info->state : space->state;
         hf_owned_set(&core->runs_memory, &space->description, hf_arena_copy(&core->scratch, description));
@@ -436,7 +506,8 @@ void hf_list_namespaces_call(hf_core *core, hf_call *call)
     size_t at = 0;
     HF_LIST_EACH(node, &core->namespaces_all)
     {
-        if (at++ < skip || call->arena->status != HF_OK) {
+        bool is_deleted = HF_CONTAINER(node, hf_namespace, link)->state == HF_NAMESPACE_STATE_DELETED;
+        if (is_deleted || at++ < skip || call->arena->status != HF_OK) {
             continue;
         }
         if (response->namespaces.count == max) {
@@ -541,6 +612,12 @@ void hf_remove_search_attributes_call(hf_core *core, hf_call *call)
     size_t at = 0;
     for (size_t i = 0; i < request->search_attributes.count; i++) {
         hf_str name = request->search_attributes.items[i];
+        hf_attr known;
+        if (hf_attr_known(name, &known)) {
+            hf_call_fail(core, call, HF_ERR_INVALID,
+                         "the search attribute %.*s is in every namespace and cannot be removed", HF_STR_ARGS(name));
+            return;
+        }
         if (!find_attribute(space, name, &at)) {
             hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the namespace '%.*s' has no custom search attribute %.*s",
                          HF_STR_ARGS(request->namespace), HF_STR_ARGS(name));

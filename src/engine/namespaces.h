@@ -2,6 +2,7 @@
  * has a row (ledger/namespaces.h), written with the commit of the call that changed it.
  *
  * engine-B1  "default" is in every store. Every other name is a namespace from the commit on that registers it.
+ *     It stays there while its runs are being deleted, with the state DELETED.
  * engine-B2  A call that names a namespace which is not there fails with NamespaceNotFound and changes nothing. */
 #ifndef HF_ENGINE_NAMESPACES_H
 #define HF_ENGINE_NAMESPACES_H
@@ -38,10 +39,14 @@ struct hf_namespace {
     bool is_dirty;                   /* its row is written with the open batch */
 };
 
-/* NULL: there is none. */
+/* NULL: there is none. Also finds one that is being deleted. */
 hf_namespace *hf_namespace_find(hf_core *core, hf_str name);
 /* The same. In a core that is not strict every good name becomes a namespace when it is first used. */
 bool hf_namespace_is_known(hf_core *core, hf_str name);
+/* It is deleted: nobody sees it any more. Its runs go first, then its row (operations.h). */
+void hf_namespace_mark_deleted(hf_core *core, hf_str name);
+/* It is gone, with the open batch. */
+void hf_namespace_remove(hf_core *core, hf_str name);
 /* An hf_where_find over an hf_namespace: its custom attributes. */
 bool hf_namespace_find_attribute(const void *space, hf_str name, hf_attr_type *ret_type);
 

@@ -18,6 +18,8 @@
 #include "ledger/meta.h"
 #include "ledger/rows.h"
 
+enum { FEW_RANGES = 1 << 16 }; /* of runs (engine/blocks.h): a mebibyte of memory */
+
 /* ---- Meta ------------------------------------------------------------------------------------------------------------ */
 
 static void make_key(hf_core *core)
@@ -146,6 +148,25 @@ static hf_status check_numbers(hf_op *op, hf_core *core, hf_store *store, hf_are
                          (long long)last, (long long)core->run_next);
 }
 
+/* No run has a number below this one. A file that never had many runs is not asked. */
+static hf_status find_first(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, int64_t *ret_first)
+{
+    *ret_first = 1;
+    if (core->run_next / core->blocks.size < FEW_RANGES) {
+        return HF_OK;
+    }
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN, .table = HF_TABLE_RUN, .key_end = {.a = INT64_MAX}, .row_max = 1, .arena = arena};
+    HF_TRY(hf_store_ask(op, store, &scan));
+    *ret_first = scan.row_count > 0 ? scan.rows[0].key.a : core->run_next;
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        *ret_first = run->number < *ret_first ? run->number : *ret_first;
+    }
+    return HF_OK;
+}
+
 /* There is no driver yet that serves reads: they stay in core->reads. */
 static void leave_read(void *state, hf_store_request *request)
 {
@@ -188,16 +209,18 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     HF_TRY(hf_open_held(op, &o));
     HF_TRY(hf_open_sort_out(op, &o));
     HF_TRY(hf_namespaces_open(op, core, store, formats.namespaces == HF_META_NAMESPACES));
+    HF_TRY(hf_operations_open(op, core, store));
     HF_TRY(check_numbers(op, core, store, arena));
-    HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_cursor.has_rows));
-    HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
-    bool names = true;
-    HF_TRY(has_rows(op, store, arena, HF_TABLE_NAME, &names));
-    hf_filter_open(core, !names);
+    bool had_runs = core->run_next > 1; /* else these tables are empty */
+    if (had_runs) {                     /* an engine without deadlines does not wake up for them */
+        HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_cursor.has_rows));
+    }
+    core->tasks_on_disk = had_runs;
+    hf_filter_open(core, !had_runs);
     HF_LIST_EACH(node, &core->runs_all)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
-        if (HF_SLOT(run)->bad || !hf_run_is_open(run)) {
+        if (HF_SLOT(run)->bad || !hf_run_is_open(run) || run->kind != HF_KIND_WORKFLOW) {
             continue;
         }
         hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));
@@ -205,8 +228,12 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
             name->fresh = false;
             hf_name_bind(name, run);
         }
+        HF_SLOT(run)->is_row_open = run->is_written;
         hf_match_run_loaded(core, run);
     }
+    int64_t first = 1;
+    HF_TRY(find_first(op, core, store, arena, &first));
+    hf_blocks_open(core, first);
     HF_TRY(resume(op, core, store));
     core->commit_first = core->commit_next;
     hf_assert(core->commit_durable + 1 == core->commit_next && core->journal_first <= core->commit_next);

@@ -11,6 +11,7 @@
 #include "engine/machines/query.h"
 #include "engine/machines/update.h"
 #include "engine/matching.h"
+#include "engine/stream.h"
 #include "engine/token.h"
 
 void hf_poll_park(hf_core *core, hf_call *call, hf_list *alike, int64_t span)
@@ -61,11 +62,18 @@ static void expire(hf_core *core, hf_call *call)
         hf_update_expire(core, call);
         return;
     }
-    hf_assert(call->place == HF_PLACE_QUEUE || call->place == HF_PLACE_WATCH);
+    hf_assert(call->place == HF_PLACE_QUEUE || call->place == HF_PLACE_WATCH || call->place == HF_PLACE_CHANGES);
     HF_PROBE(core, HF_PROBE_POLL_EXPIRED);
+    if (call->place == HF_PLACE_CHANGES) {
+        hf_changes_expire(core, call);
+        return;
+    }
     if (call->place == HF_PLACE_QUEUE) {
         hf_match_unpark(core, call);
         hf_call_response(core, call);
+    } else if (call->method == HF_METHOD_READ_STREAM) {
+        hf_read_stream_expire(core, call);
+        return;
     } else {
         hf_page page = {.run = ((hf_history_watch *)call->parked)->run, .next = 1};
         char bytes[HF_TOKEN_LEN];

@@ -126,6 +126,27 @@
     X(HF_PROBE_NAMESPACE_REGISTERED, "a namespace was registered")                           \
     X(HF_PROBE_ATTRIBUTE_ADDED, "a search attribute was added")                              \
     X(HF_PROBE_ATTRIBUTE_REMOVED, "a search attribute was removed")                          \
+    X(HF_PROBE_BLOCKS_LOADED, "an opening found the blocks of runs that have ended")         \
+    X(HF_PROBE_BLOCK_WRITTEN, "a block of runs that have ended was written")                 \
+    X(HF_PROBE_BLOCK_STALE, "a run changed while its block was made")                        \
+    X(HF_PROBE_BLOCK_DELETED, "a run of a block changed")                                    \
+    X(HF_PROBE_BLOCK_READ, "a list looked at the runs of a block")                           \
+    X(HF_PROBE_BLOCK_SKIPPED, "a list left out a block by its summary")                      \
+    X(HF_PROBE_BLOCK_COUNTED, "runs were counted by summaries")                              \
+    X(HF_PROBE_BLOCK_OTHER, "a list read a run that its block left out")                     \
+    X(HF_PROBE_RETIRED, "retention deleted a run")                                           \
+    X(HF_PROBE_BATCH_STARTED, "an operation on many runs was started")                       \
+    X(HF_PROBE_BATCH_PORTION, "an operation has taken runs")                                 \
+    X(HF_PROBE_BATCH_COMPLETED, "an operation has reached all of its runs")                  \
+    X(HF_PROBE_BATCH_STOPPED, "an operation was stopped")                                    \
+    X(HF_PROBE_BATCH_STOPPED_ACTING, "an operation was stopped while messages were out")     \
+    X(HF_PROBE_BATCH_LATE, "a message of an operation came after its stop")                  \
+    X(HF_PROBE_BATCH_RESUMED, "an operation sent its messages again")                        \
+    X(HF_PROBE_BATCH_AGAIN, "a run has recognised a message of an operation")                \
+    X(HF_PROBE_BATCH_FAILED, "an operation could not list its runs")                         \
+    X(HF_PROBE_BATCH_FORGOTTEN, "an operation that has ended was deleted")                   \
+    X(HF_PROBE_NAMESPACE_DELETING, "a namespace was deleted, with its runs to follow")       \
+    X(HF_PROBE_NAMESPACE_DELETED, "the last of a namespace is gone")                         \
     X(HF_PROBE_DELETED_REPLAYED, "the journal had changes of a deleted run")                 \
     X(HF_PROBE_DELETED_WAITED, "a deleted run had a message on its way, or a reader")        \
     X(HF_PROBE_DELETED_STUCK, "a deletion met an older run that is damaged")                 \
@@ -175,6 +196,25 @@
     X(HF_PROBE_MESSAGE_STOPPED, "a run ended before its message went out")                   \
     X(HF_PROBE_FIRST_TASK_EARLY, "an update did not wait for the first workflow task")       \
     X(HF_PROBE_INBOX_FULL, "more messages came at once than a batch takes")                  \
+    X(HF_PROBE_STREAM_BY_WORKFLOW, "the answer to a workflow task appended to a stream")     \
+    X(HF_PROBE_STREAM_BY_ACTIVITY, "an activity appended to a stream")                       \
+    X(HF_PROBE_STREAM_DEDUPED, "a repeated request did not append to a stream again")        \
+    X(HF_PROBE_STREAM_FULL, "a stream had no room for a record")                             \
+    X(HF_PROBE_STREAM_GOES_ON, "a run went on with the stream of the run before")            \
+    X(HF_PROBE_STREAM_FROM_ROWS, "records of a stream were read from rows")                  \
+    X(HF_PROBE_STREAM_PAGED, "records of a stream did not fit one answer")                   \
+    X(HF_PROBE_LIST_CURRENT, "a list of current runs")                                       \
+    X(HF_PROBE_OWN_SPAN, "a run is kept for a span of its own")                              \
+    X(HF_PROBE_OWN_SPAN_OVER, "a run goes when its own span is over")                        \
+    X(HF_PROBE_STREAM_GAP, "a reader was told that records were deleted")                    \
+    X(HF_PROBE_STREAM_FAR, "the stops of a state did not reach back to a record")            \
+    X(HF_PROBE_STREAM_FOLLOWED, "a reader went on with the next run of the chain")           \
+    X(HF_PROBE_STREAM_ENDED, "a reader was told the end of a stream")                        \
+    X(HF_PROBE_CHANGES_GAP, "a reader of changes was told that some may be missing")         \
+    X(HF_PROBE_CHANGES_WOKEN, "a reader of changes that waited saw one")                     \
+    X(HF_PROBE_QUEUES_LISTED, "task queues were listed")                                     \
+    X(HF_PROBE_QUEUES_COLD, "a list of task queues had one that is only on disk")            \
+    X(HF_PROBE_STREAM_WOKEN, "a reader that waited saw its record")                          \
     X(HF_PROBE_BUFFER_OVER, "a full buffer ended a workflow task")
 
 typedef enum hf_probe {

@@ -12,6 +12,7 @@ typedef struct hf_unwritten hf_unwritten;
 typedef struct hf_deletion hf_deletion;
 typedef struct hf_reset hf_reset;
 typedef struct hf_lister hf_lister;
+typedef struct hf_operation hf_operation;
 
 /* The kind of a task, and of its token. */
 typedef enum hf_task_kind { HF_TASK_WORKFLOW, HF_TASK_ACTIVITY, HF_TASK_QUERY } hf_task_kind;
@@ -25,6 +26,7 @@ typedef struct hf_token {
         started_id; /* of a workflow task; 0 for activities, whose started event comes last; of a query: its number */
     int32_t attempt;
     int64_t stamp; /* started_time */
+    bool is_lost;  /* of a task that is taken back: its process has gone; not in the token's bytes */
 } hf_token;
 
 typedef struct hf_slot {
@@ -62,6 +64,9 @@ typedef struct hf_slot {
 
     hf_deletion *deletion; /* it is being deleted (delete.h), which holds it in memory; NULL = it is not */
 
+    hf_operation
+        *operation; /* of kind "operation": it goes on now (operations.h), which holds it in memory; NULL = it waits */
+
     size_t resets;     /* that read it, or will end it: they hold it in memory, too (reset.h) */
     bool is_in_making; /* the meta table says so until its rows are written (ledger/making.h) */
     uint64_t spills;   /* times that its log was written to rows */
@@ -75,6 +80,7 @@ typedef struct hf_slot {
     size_t batch_start;    /* of the log: where the open batch begins */
     uint64_t commit_dirty; /* the first commit that is not in its rows */
     bool spill_now;        /* closed: its rows are written with the open batch */
+    bool is_row_open;      /* its row is that of an open run */
     unsigned notices;   /* HF_BIT of hf_notice_kind: warnings for the log when the open batch is durable (notice.c) */
     int64_t over_count; /* with HF_NOTICE_ENDED: events that the run had, or would have had, when a limit ended it */
     int64_t over_len;   /* the same for its history's bytes */

@@ -144,8 +144,17 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
         hf_making_remove(&batch->writes, run->number);
         HF_SLOT(run)->is_in_making = false;
     }
+    if (hf_run_is_open(run)) {
+        HF_SLOT(run)->is_row_open = true;
+    } else if (HF_SLOT(run)->is_row_open || !run->is_written) {
+        HF_SLOT(run)->is_row_open = false;
+        hf_blocks_run_ended(core, run);
+    } else {
+        hf_blocks_run_changes(core, batch, run->number); /* engine-K3 */
+    }
     run->commit_last = core->commit_next;
     hf_parts_put(&batch->writes, run);
+    hf_run_stream_put(&batch->writes, run, core->options.row_len_max);
     hf_run_row_put(&batch->writes, run, tail);
     if (core->status != HF_OK) {
         return;
@@ -177,20 +186,21 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
 /* Writes the rows of as many old runs as are needed to keep journal and memory within their bounds. */
 void hf_spill_old(hf_core *core, hf_commit_batch *batch)
 {
+    size_t soft =
+        core->options.journal_len_max - core->options.journal_len_max / 4; /* the rest is room for commits under way */
     size_t spilled = 0;
     size_t before = batch->writes.arena.used; /* rows of runs that close do not count, or the journal would grow */
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_first(&core->dirty)) != NULL) {
         hf_run *run = &HF_CONTAINER(node, hf_slot, dirty_link)->run;
-        bool holds_up =
-            core->journal_len > core->options.journal_len_max / 2 && HF_SLOT(run)->commit_dirty < core->commit_next;
+        bool holds_up = core->journal_len > soft && HF_SLOT(run)->commit_dirty < core->commit_next;
         bool no_room = core->used > core->options.mem_max;
         if ((!holds_up && !no_room) || batch->writes.arena.used - before > core->options.batch_len_max) {
             return;
         }
         if (holds_up && !no_room) {
-            /* The journal can only be cut at its oldest commit: spill as much as it is above half its bound, and at least 4 KiB. */
-            size_t over = core->journal_len - core->options.journal_len_max / 2;
+            /* The journal can only be cut at its oldest commit: spill as much as it is above the soft bound, and at least 4 KiB. */
+            size_t over = core->journal_len - soft;
             if (spilled > over && spilled > 4096) {
                 return;
             }

@@ -40,6 +40,23 @@ void hf_system_info_call(hf_core *core, hf_call *call)
     hf_call_reply(core, call);
 }
 
+/* Each store is a cluster of its own. Its id never changes, and tells nothing of the key that it is made of. */
+void hf_cluster_info_call(hf_core *core, hf_call *call)
+{
+    hf_pb_get_cluster_info_response *response = hf_call_response(core, call);
+    if (response == NULL) {
+        return;
+    }
+    response->server_version = HF_STR(HF_VERSION_TEXT);
+    response->cluster_id = hf_uuid_in(call->arena, hf_siphash(core->mac_key, HF_STR("cluster id, 1")),
+                                      hf_siphash(core->mac_key, HF_STR("cluster id, 2")));
+    response->cluster_name = HF_STR("holdfast");
+    response->history_shard_count = 1;
+    response->persistence_store = HF_STR("sqlite");
+    response->visibility_store = HF_STR("sqlite");
+    hf_call_reply(core, call);
+}
+
 /* The same name has the same id in every store, for ever: the keys must not change. */
 static hf_str namespace_id(hf_arena *arena, hf_str name)
 {

@@ -98,7 +98,7 @@ bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token)
     hf_task_kind kind = sealed.kind == ACTIVITY_TASK   ? HF_TASK_ACTIVITY
                         : sealed.kind == WORKFLOW_TASK ? HF_TASK_WORKFLOW
                                                        : HF_TASK_QUERY;
-    *ret_token = (hf_token){kind, sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};
+    *ret_token = (hf_token){kind, sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp, false};
     return true;
 }
 

@@ -37,7 +37,12 @@
 #define HF_FAILURE_KEPT_LEN_MAX 4096   /* bytes of the last failure in the state of an activity */
 #define HF_HISTORY_PAGE_LEN (2u << 20) /* bytes of history in one answer: half of what gRPC clients take */
 #define HF_HISTORY_PAGE_COUNT 65536    /* events of one page unless the caller wants fewer */
-#define HF_JOURNAL_LEN_MAX (32u << 20) /* bytes that a crash may have to read */
+#define HF_STREAM_COUNT_MAX 100000     /* records in the stream of a chain */
+#define HF_STREAM_LEN_MAX (50ll << 20) /* their bytes: as many as a history may have */
+#define HF_STREAM_PAGE_LEN (1u << 20)  /* bytes of records in one answer, unless the caller wants fewer or more ... */
+#define HF_STREAM_PAGE_LEN_MAX (2u << 20) /* ... but no more than this, behind the first record */
+#define HF_STREAM_PAGE_COUNT 1000         /* records of one answer, unless the caller wants fewer */
+#define HF_JOURNAL_LEN_MAX (32u << 20)    /* bytes that a crash may have to read */
 #define HF_SUSPECT_FROM 3 /* processes that ended with a task in hand: from here on it is handed out last and alone */
 #define HF_OPEN_LEN_MIN (64u << 10) /* bytes of changes that one commit may have however little memory there is */
 

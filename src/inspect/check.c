@@ -6,9 +6,11 @@
 #include "inspect/check.h"
 
 #include "history/history.h"
+#include "inspect/check_blocks.h"
 #include "inspect/look.h"
 #include "ledger/names.h"
 #include "ledger/rows.h"
+#include "run/stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,7 +149,8 @@ static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
     if (status != HF_OK) {
         found(c, "%s", bad.message);
     }
-    hf_assert(run->event_count > 0); /* inspect-K3: a run from hf_look_run has its first event */
+    hf_assert(run->event_count > 0 ||
+              run->kind == HF_KIND_OPERATION); /* inspect-K3: a run from hf_look_run has its first event */
     c->report.events += (uint64_t)run->event_count;
     return HF_OK;
 }
@@ -355,6 +358,24 @@ static hf_status count_history(hf_op *op, checking *c, int64_t number, const siz
     return HF_OK;
 }
 
+/* ledger-T1: the rows of its stream are there, dense, and hold the records that the state counts. */
+static hf_status check_stream(hf_op *op, checking *c, hf_run *row)
+{
+    hf_buf none;
+    hf_buf_init(&none, c->memory, 1);
+    hf_op bad;
+    hf_op_init(&bad);
+    int64_t next = 0;
+    hf_status status =
+        hf_run_stream_read(&bad, c->store, hf_look_memory(c->look), row, hf_run_stream_next(row), 0, &none, &next);
+    hf_buf_deinit(&none);
+    if (status == HF_ERR_INVALID) {
+        found(c, "%s", bad.message);
+        return HF_OK;
+    }
+    return status == HF_OK ? HF_OK : hf_fail(op, status, "%s", bad.message);
+}
+
 /* inspect-K4: compares with the row of a run, without the later changes in the journal. */
 static hf_status check_row(hf_op *op, checking *c, int64_t number)
 {
@@ -372,6 +393,7 @@ static hf_status check_row(hf_op *op, checking *c, int64_t number)
         status = is_sound ? check_name(op, c, row) : HF_OK;
         status = is_sound && status == HF_OK ? check_due(op, c, row) : status;
         status = is_sound && status == HF_OK ? check_tasks(op, c, row) : status;
+        status = is_sound && status == HF_OK ? check_stream(op, c, row) : status;
         c->accounted[HF_TABLE_RUN]++;
         size_t parts = row->parts.count;
         hf_run_free(memory, row);
@@ -428,6 +450,8 @@ static int64_t run_of(checking *c, hf_table table, const hf_row *row)
     case HF_TABLE_RUN:
     case HF_TABLE_INBOX:
     case HF_TABLE_NAME_LOG:
+    case HF_TABLE_BLOCK:
+    case HF_TABLE_SUMMARY:
     case HF_TABLE_COUNT:
         return 0;
     }
@@ -593,6 +617,11 @@ static hf_status check_unmade(hf_op *op, checking *c)
 
 /* ---- The whole check -------------------------------------------------------------------------------------------------------- */
 
+static void found_in_block(void *state, const char *sentence)
+{
+    found(state, "%s", sentence);
+}
+
 static hf_status check_all(hf_op *op, checking *c)
 {
     for (int table = 0; table < HF_TABLE_COUNT; table++) {
@@ -620,6 +649,7 @@ static hf_status check_all(hf_op *op, checking *c)
             HF_TRY(check_run(op, c, number));
         }
     } while (number != 0);
+    HF_TRY(hf_check_blocks(op, c->memory, c->store, found_in_block, c)); /* inspect-K5 */
     return check_strangers(op, c);
 }
 

@@ -28,6 +28,7 @@ typedef struct hf_check_report {
  *     inspect-K3  every history is dense and chained, and rebuild(history) is the run's state (run-R3)
  *     inspect-K4  every run has its name (unless it lost it), deadline and waiting tasks in the tables that lead to it, and these hold
  *                 nothing else but names that are gone and not swept yet (ledger-W3, ledger-N1); a run that the journal deletes has no row
+ *     inspect-K5  every block of runs that have ended tells what their own rows tell, and leaves out no run of its range (ledger-E1 to ledger-E3)
  *
  * Returns HF_OK if the check could be made, whatever it found. Fails: HF_ERR_NOMEM, as the store does. */
 hf_status hf_check_store(hf_op *op, hf_allocator memory, hf_store *store, const hf_check_options *options,

@@ -1,6 +1,7 @@
 #include "inspect/find.h"
 
 #include "ledger/namespaces.h"
+#include "ledger/operations.h"
 #include "run/visible.h"
 
 #include <stdlib.h>
@@ -132,7 +133,7 @@ static void keep(finding *self, const hf_visible *run)
 static void take(finding *self, const hf_visible *run)
 {
     hf_visible_row row = {.run = run, .arena = &self->scratch};
-    if (!hf_str_equal(run->namespace_, self->find->namespace_) || run->is_hidden) {
+    if (!hf_str_equal(run->namespace_, self->find->namespace_) || run->is_hidden || run->kind != HF_KIND_WORKFLOW) {
         return;
     }
     self->is_known = true;
@@ -195,7 +196,8 @@ static hf_status search(hf_op *op, finding *self, hf_look *look, hf_store *store
                           find_attribute, self, &self->arena, &self->where, NULL));
     HF_TRY(walk(op, self, look));
     if (!self->is_known) {
-        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s'", HF_STR_ARGS(find->namespace_));
+        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s': register it first",
+                       HF_STR_ARGS(find->namespace_));
     }
     if (self->count > 0) {
         qsort(self->runs, self->count, sizeof *self->runs, compare);
@@ -219,5 +221,56 @@ hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator m
     hf_arena_deinit(&self.arena);
     hf_arena_deinit(&self.scratch);
     hf_buf_deinit(&self.key);
+    return status;
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------------------- */
+
+const char *hf_find_operation_state(const hf_pb_operation_record *record)
+{
+    return record->state == HF_OPERATION_COMPLETED ? "Completed"
+           : record->state == HF_OPERATION_STOPPED ? "Stopped"
+           : record->state == HF_OPERATION_FAILED  ? "Failed"
+                                                   : "Running";
+}
+
+static void visit_operation(hf_look *look, hf_arena *arena, const hf_pb_operation_record *record,
+                            hf_find_operation *visit, void *arg)
+{
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_run *run = NULL;
+    hf_pb_operation_start start;
+    hf_pb_start_batch_operation_request request;
+    hf_pb_operation_progress progress;
+    bool is_read =
+        hf_look_run(&bad, look, record->run, &run) == HF_OK && run->kind == HF_KIND_OPERATION &&
+        hf_pb_decode(&bad, &hf_pb_operation_start_type, hf_owned_str(&run->operation), arena, &start) == HF_OK &&
+        hf_pb_decode(&bad, &hf_pb_start_batch_operation_request_type, start.request, arena, &request) == HF_OK &&
+        hf_pb_decode(&bad, &hf_pb_operation_progress_type, hf_owned_str(&run->progress), arena, &progress) == HF_OK;
+    visit(arg, record, is_read ? &request : NULL, is_read ? &progress : NULL);
+    hf_look_run_free(look, run);
+}
+
+hf_status hf_find_operations(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_str namespace_,
+                             hf_find_operation *visit, void *arg)
+{
+    hf_row *rows = NULL;
+    size_t count = 0;
+    hf_arena all;
+    hf_arena one;
+    hf_arena_init(&all, memory);
+    hf_arena_init(&one, memory);
+    hf_status status = hf_operation_scan(op, store, &all, &rows, &count);
+    for (size_t i = 0; status == HF_OK && i < count; i++) {
+        hf_pb_operation_record record;
+        hf_arena_reset(&one);
+        status = hf_operation_row_open(op, &rows[i], &one, &record);
+        if (status == HF_OK && hf_str_equal(record.namespace, namespace_) && !record.purges) {
+            visit_operation(look, &one, &record, visit, arg);
+        }
+    }
+    hf_arena_deinit(&all);
+    hf_arena_deinit(&one);
     return status;
 }

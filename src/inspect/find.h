@@ -27,4 +27,14 @@ hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator m
 typedef void hf_find_namespace(void *arg, const hf_pb_namespace_record *record);
 hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg);
 
+/* Called for each operation on many runs (ADR 0026), oldest first. `start` and `progress` are those of its run; NULL: it cannot be read. */
+typedef void hf_find_operation(void *arg, const hf_pb_operation_record *record,
+                               const hf_pb_start_batch_operation_request *request,
+                               const hf_pb_operation_progress *progress);
+/* "Completed". */
+const char *hf_find_operation_state(const hf_pb_operation_record *record);
+/* Visits those of a namespace. Fails: HF_ERR_INVALID, HF_ERR_NOMEM, as the store does. */
+hf_status hf_find_operations(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_str namespace_,
+                             hf_find_operation *visit, void *arg);
+
 #endif

@@ -7,6 +7,7 @@
 #include "ledger/making.h"
 #include "ledger/meta.h"
 #include "ledger/names.h"
+#include "ledger/operations.h"
 #include "ledger/rows.h"
 #include "ledger/run_id.h"
 
@@ -35,6 +36,11 @@ struct hf_look {
     hf_arena arena;                 /* of one question */
     hf_arena scratch;               /* of one change, for `runs` */
 };
+
+hf_store *hf_look_store(const hf_look *look)
+{
+    return look->store;
+}
 
 hf_run_memory *hf_look_memory(hf_look *look)
 {
@@ -338,7 +344,7 @@ hf_status hf_look_run(hf_op *op, hf_look *look, int64_t number, hf_run **ret_run
     if (status == HF_OK) {
         status = apply_changes(op, look, run);
     }
-    if (status == HF_OK && run->event_count == 0) {
+    if (status == HF_OK && run->event_count == 0 && run->operation.len == 0) {
         status = hf_fail(op, HF_ERR_NOT_FOUND, "there is no run %lld%s", (long long)number,
                          was_deleted(look, number) ? " any more: it was deleted" : "");
     }
@@ -373,6 +379,11 @@ hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *a
 {
     hf_run *run = NULL;
     HF_TRY(hf_look_run(op, look, number, &run));
+    if (run->kind != HF_KIND_WORKFLOW) {
+        hf_look_run_free(look, run);
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "run %lld is an operation on many runs: it has no history",
+                       (long long)number);
+    }
     hf_status status = hf_look_history(op, look, run, history);
     *ret_description = (hf_pb_describe_workflow_execution_response){0};
     if (status == HF_OK) {
@@ -428,7 +439,7 @@ hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_
     return HF_OK;
 }
 
-/* The store counts the rows; runs that are only in the journal are added. */
+/* The store counts the rows; runs that are only in the journal are added, and operations left out. */
 hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count)
 {
     hf_store_count rows = {.table = HF_TABLE_RUN};
@@ -448,6 +459,11 @@ hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count)
         HF_TRY(hf_store_ask(op, look->store, &get));
         count += get.found ? 0 : 1;
     }
+    hf_row *operations = NULL; /* they have rows, but are not workflows (ledger-O1) */
+    size_t operation_count = 0;
+    hf_arena_reset(&look->arena);
+    HF_TRY(hf_operation_scan(op, look->store, &look->arena, &operations, &operation_count));
+    count -= operation_count < count ? operation_count : count;
     *ret_count = count;
     return HF_OK;
 }
@@ -466,7 +482,8 @@ hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_ma
         hf_op bad;
         hf_op_init(&bad);
         hf_status status = hf_look_run(&bad, look, before, &run);
-        if (status == HF_OK && run->deleting != HF_DELETING_NOT) { /* a run that is being deleted is not listed */
+        bool is_hidden = status == HF_OK && (run->deleting != HF_DELETING_NOT || run->kind != HF_KIND_WORKFLOW);
+        if (is_hidden) { /* a run that is being deleted is not listed, nor an operation */
             hf_look_run_free(look, run);
             continue;
         }

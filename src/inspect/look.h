@@ -18,7 +18,8 @@ typedef struct hf_run_memory hf_run_memory;
 hf_status hf_look_open(hf_op *op, hf_allocator memory, hf_store *store, hf_look **ret_look);
 void hf_look_close(hf_look *look); /* accepts NULL */
 
-hf_run_memory *hf_look_memory(hf_look *look);       /* of its runs */
+hf_run_memory *hf_look_memory(hf_look *look); /* of its runs */
+hf_store *hf_look_store(const hf_look *look);
 const hf_names *hf_look_names(const hf_look *look); /* those that are not in their table */
 /* The runs that the journal deletes, by number: from index 0 on; 0 = there are no more. */
 int64_t hf_look_gone(const hf_look *look, size_t index);
@@ -48,7 +49,7 @@ hf_status hf_look_find(hf_op *op, hf_look *look, hf_str namespace_, hf_str workf
 hf_status hf_look_next(hf_op *op, hf_look *look, int64_t after, int64_t *ret_number);
 /* The number of the last run before `before`; 0 = there is none. */
 hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_number);
-/* How many runs there are. */
+/* How many workflow runs there are. */
 hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count);
 
 #endif

@@ -36,10 +36,15 @@ hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char text[HF_NAME_
     return HF_OK;
 }
 
+int64_t hf_name_hash_by(const unsigned char *mac_key, unsigned bits_off, hf_str text)
+{
+    uint64_t hash = hf_siphash(mac_key, text) >> (64 - HF_NAME_BITS);
+    return (int64_t)(hash >> bits_off << bits_off);
+}
+
 int64_t hf_name_hash(const hf_names *names, hf_str text)
 {
-    uint64_t hash = hf_siphash(names->mac_key, text) >> (64 - HF_NAME_BITS);
-    return (int64_t)(hash >> names->bits_off << names->bits_off);
+    return hf_name_hash_by(names->mac_key, names->bits_off, text);
 }
 
 /* ---- In memory --------------------------------------------------------------------------------------------------------- */
@@ -75,6 +80,20 @@ static hf_name_entry *find(const hf_names *names, int64_t hash, int64_t run)
     size_t at = place_of(bucket, hash, run);
     hf_name_entry *entry = at < bucket->entries.count ? &bucket->entries.items[at] : NULL;
     return entry != NULL && hf_name_entry_hash(entry) == hash && entry->run == run ? entry : NULL;
+}
+
+size_t hf_names_copy(const hf_names *names, hf_name_entry *ret_entries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
+        const hf_name_bucket *bucket = &names->buckets[i];
+        if (bucket->entries.count > 0) {
+            memcpy(ret_entries + count, bucket->entries.items, bucket->entries.count * sizeof *ret_entries);
+            count += bucket->entries.count;
+        }
+    }
+    hf_assert(count == names->count);
+    return count;
 }
 
 void hf_names_restore(hf_names *names, int64_t hash, int64_t run)

@@ -84,6 +84,7 @@ void hf_names_deinit(hf_names *names);
 hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char text[HF_NAME_TEXT_LEN], size_t *ret_len);
 /* The hash of such a text; below 2^62. */
 int64_t hf_name_hash(const hf_names *names, hf_str text);
+int64_t hf_name_hash_by(const unsigned char *mac_key, unsigned bits_off, hf_str text);
 
 /* A run gets its first row with this commit. */
 void hf_names_add(hf_names *names, int64_t hash, int64_t run, uint64_t commit);
@@ -96,6 +97,9 @@ bool hf_names_is_gone(const hf_names *names, int64_t hash, int64_t run);
 void hf_names_restore(hf_names *names, int64_t hash, int64_t run);
 /* The greatest run below `below` with this hash that is in memory and not gone; 0 = none. */
 int64_t hf_names_below(const hf_names *names, int64_t hash, int64_t below);
+
+/* All names in memory, by hash, then run; `ret_entries` has room for names->count. Returns their number. */
+size_t hf_names_copy(const hf_names *names, hf_name_entry *ret_entries);
 
 /* For a commit: moves names from memory to their table while there are more than `count_max`. True: a round over the buckets has ended. */
 bool hf_names_sweep(hf_names *names, hf_writes *writes, uint64_t commit, size_t count_max);

@@ -17,6 +17,11 @@ void hf_namespace_row_put(hf_writes *writes, const hf_pb_namespace_record *recor
     hf_writes_put_message(writes, HF_TABLE_META, key_of(writes, record->name), &hf_pb_namespace_record_type, record);
 }
 
+void hf_namespace_row_remove(hf_writes *writes, hf_str name)
+{
+    hf_writes_delete(writes, HF_TABLE_META, key_of(writes, name));
+}
+
 typedef struct walk {
     hf_namespace_visit *visit;
     void *arg;

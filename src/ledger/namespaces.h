@@ -9,6 +9,8 @@
 
 void hf_namespace_row_put(hf_writes *writes, const hf_pb_namespace_record *record);
 
+void hf_namespace_row_remove(hf_writes *writes, hf_str name);
+
 /* Called for each row of a walk. The record is valid until the call returns. */
 typedef hf_status hf_namespace_visit(hf_op *op, void *arg, const hf_pb_namespace_record *record);
 /* Visits all rows, by name. Fails: HF_ERR_INVALID (a row cannot be read, or lies under another name: ledger-S1), HF_ERR_NOMEM, as the store and

@@ -144,7 +144,7 @@ hf_status hf_history_read(hf_op *op, hf_store *store, const hf_run *run, hf_allo
 {
     history_walk walk = {.out = out};
     hf_key from = {.a = run->number};
-    hf_key to = {.a = run->number, .b = HF_PART_BASE};
+    hf_key to = {.a = run->number, .b = HF_STREAM_BASE};
     HF_TRY(hf_store_each_row(op, store, memory, HF_TABLE_HISTORY, &from, &to, add_row, &walk));
     if (walk.last_id != run->spilled || walk.chain_after != run->spilled_chain) {
         return hf_fail(op, HF_ERR_INVALID,

@@ -6,6 +6,8 @@
  *     with it.
  * ledger-P1  The parts of a run's state that have rows of their own are those that its state row lists, by key, with their checksums. They follow
  *     its history rows in the same table and are deleted with them.
+ * ledger-T1  The stream rows of a run hold the records stream_first .. stream_next - 1 of its state, each row keyed by its first one, without a
+ *     gap; the first row also has the stops. They are never changed, and deleted with the history rows.
  * ledger-H1  The history rows of a run follow each other without a gap, each holds the hash chain before and after its events, and the state
  *     row has the chain after the last one. */
 #ifndef HF_LEDGER_ROWS_H
@@ -24,7 +26,9 @@
 #define HF_QUEUE_TEXT_LEN (2 * HF_ID_LEN_MAX + 2)
 bool hf_queue_text(char kind, hf_str namespace_, hf_str name, char ret_text[HF_QUEUE_TEXT_LEN], size_t *ret_len);
 
-/* The rows of the table history behind the events of a run: parts of its state (run/run.h). */
+/* The rows of the table history behind the events of a run: records of its stream by their numbers (run/stream.h), then parts of its
+ * state (run/run.h). */
+#define HF_STREAM_BASE (1 << 18)
 #define HF_PART_BASE (1 << 19)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------ */
@@ -49,6 +53,16 @@ hf_status hf_task_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_
 /* Fails: HF_ERR_INVALID (also when the row is not where its first event belongs), HF_ERR_NOMEM. */
 hf_status hf_history_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_history_record *ret_record);
 
+/* Fails: HF_ERR_INVALID (also when the row is not where its first record belongs, or has none), HF_ERR_NOMEM. */
+hf_status hf_run_stream_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_stream_row *ret_record);
+/* Where the stream rows of a run are: those that begin with a record from `from` on. */
+void hf_run_stream_range(int64_t run, int64_t from, hf_key *ret_from, hf_key *ret_to);
+
+/* Appends the records of a run from number `from` on as StreamRecords, at most until `out` has `len_max` bytes: its rows, then its log.
+ * `*ret_next`: the number behind them. Fails: HF_ERR_INVALID (the message names the record: ledger-T1), HF_ERR_NOMEM, as the store does. */
+hf_status hf_run_stream_read(hf_op *op, hf_store *store, hf_run_memory *memory, hf_run *run, int64_t from,
+                             size_t len_max, hf_buf *out, int64_t *ret_next);
+
 /* Appends the whole history of a run, its rows and then the events of its log. Fails: HF_ERR_INVALID (the message names the event:
  * ledger-H1), HF_ERR_NOMEM, as the store does. */
 hf_status hf_history_read(hf_op *op, hf_store *store, const hf_run *run, hf_allocator memory, hf_buf *out);
@@ -58,6 +72,8 @@ hf_status hf_history_read(hf_op *op, hf_store *store, const hf_run *run, hf_allo
 /* The run's events that are in no row yet, which are all of `events`, become history rows. A row ends with the event that makes it
  * longer than `row_len_max`, so that a page of a history need not read much more than it returns. */
 void hf_history_put(hf_writes *writes, hf_run *run, hf_str events, size_t row_len_max);
+/* The records of its log become stream rows; a row ends like that of a history. */
+void hf_run_stream_put(hf_writes *writes, hf_run *run, size_t row_len_max);
 /* Its deadline, ns; INT64_MAX = none. True: the table has a row for it now. */
 bool hf_due_put(hf_writes *writes, hf_run *run, int64_t due);
 /* Removes its task rows; then hf_task_put writes the new ones. */

@@ -1,7 +1,8 @@
-/* holdfast db: check, stats, backup. */
+/* holdfast db: check, stats, backup. The rest is in keep.c. */
 #include "base/glyph.h"
 #include "base/json.h"
 #include "inspect/check.h"
+#include "inspect/ended.h"
 #include "main/tool.h"
 
 #include <errno.h>
@@ -153,6 +154,10 @@ static void print_stats(const hf_source *source, const hf_pb_admin_stats *stats,
         {"bytesWritten", "written", stats->bytes_written, true, true},
         {"checkpoints", "checkpoints", stats->checkpoints, false, true},
         {"reopened", "engine restarts", stats->reopened, false, true},
+        {"endedRuns", "runs that have ended", stats->ended_runs, false, false},
+        {"endedBytes", "  they take", stats->ended_bytes, true, false},
+        {"expiredRuns", "  retention deletes", stats->expired_runs, false, false},
+        {"expiredBytes", "  which frees", stats->expired_bytes, true, false},
     };
     hf_buf text;
     hf_buf_init(&text, hf_env_memory(source->env), SIZE_MAX / 4);
@@ -238,6 +243,18 @@ static int stats_of_file(hf_source *source, bool json)
     } while (request.more);
     hf_pb_admin_stats stats = {.commits = source->peek.store->ops->last_commit(source->peek.store)};
     hf_admin_stats_of(&request.stats, &stats);
+    hf_op op;
+    hf_op_init(&op);
+    hf_ended_figures ended;
+    hf_allocator memory = hf_env_memory(source->env);
+    int64_t now = source->env->ops->wall_now(source->env).ns;
+    if (hf_ended_look(&op, source->peek.store, memory, now, &ended) != HF_OK) {
+        return hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    }
+    stats.ended_runs = ended.runs;
+    stats.ended_bytes = ended.len;
+    stats.expired_runs = ended.expired_runs;
+    stats.expired_bytes = ended.expired_len;
     print_stats(source, &stats, json);
     return HF_EXIT_FINE;
 }

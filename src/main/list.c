@@ -7,7 +7,7 @@
  * A run that cannot be read is listed as DAMAGED (exit code 1).
  *
  * The runs are read page by page, from a file at rest or from its owner. */
-#include "main/tool.h"
+#include "main/target.h"
 
 #include "base/json.h"
 #include "wire/time_text.h"
@@ -265,7 +265,9 @@ static void end_list(listing *l)
 int hf_list_runs(const hf_tool_args *args)
 {
     hf_source source;
-    int code = hf_source_open(&source, args->words[0]);
+    const char *word = args->words[0];
+    const char *colon = strncmp(word, "sqlite:", 7) == 0 || strncmp(word, "owner:", 6) == 0 ? strchr(word, ':') : NULL;
+    int code = hf_source_open(&source, colon != NULL ? colon + 1 : word);
     if (code != HF_EXIT_FINE) {
         return code;
     }

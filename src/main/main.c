@@ -1,6 +1,7 @@
 /* holdfast: the tool to check, copy, search and read a database. Results go to stdout, everything else to stderr; the exit
  * codes are in tool.h. */
-#include "main/tool.h"
+#include "main/author.h"
+#include "main/target.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,15 @@ static const hf_command COMMANDS[] = {
     {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "look for damage in the file", hf_cmd_check, NULL},
     {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "sizes and counters", hf_cmd_stats, NULL},
     {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while the file is in use", hf_cmd_backup, NULL},
+    {{"db", "retention"},
+     "FILE [NAMESPACE [SPAN]]",
+     "",
+     1,
+     3,
+     "how long runs stay after their end (30d, 12h, 90m; 0 = for ever)",
+     hf_cmd_retention,
+     NULL},
+    {{"db", "shrink"}, "FILE", "", 1, 1, "gives the space of deleted runs back", hf_cmd_shrink, NULL},
     {{"db", "export"},
      "FILE [--run ID | --all] [-o DIR|-] [--namespace NS]",
      "raon",
@@ -18,42 +28,194 @@ static const hf_command COMMANDS[] = {
      "histories as JSON, in Temporal's format",
      hf_cmd_export,
      NULL},
+    {{"start", NULL},
+     "TARGET TYPE [INPUT] [--id ID] [--queue NAME] [--json] [--namespace NS]",
+     "jnIQ",
+     2,
+     3,
+     "start a workflow (INPUT: JSON, @FILE or - for stdin)",
+     hf_cmd_start,
+     NULL},
+    {{"run", NULL},
+     "TARGET TYPE [INPUT] [--id ID] [--queue NAME] [--timeout SPAN] [--json] [--namespace NS]",
+     "jnIQt",
+     2,
+     3,
+     "the same, and wait for its result",
+     hf_cmd_run,
+     NULL},
+    {{"result", NULL},
+     "TARGET ID [--run RUN] [--timeout SPAN] [--json] [--namespace NS]",
+     "jnrt",
+     2,
+     2,
+     "wait for the end of a workflow, and print what it has returned",
+     hf_cmd_result,
+     NULL},
+    {{"signal", NULL},
+     "TARGET ID NAME [INPUT] [--run RUN] [--json] [--namespace NS]",
+     "jnr",
+     3,
+     4,
+     "send a signal",
+     hf_cmd_signal,
+     NULL},
+    {{"query", NULL},
+     "TARGET ID NAME [INPUT] [--run RUN] [--timeout SPAN] [--json] [--namespace NS]",
+     "jnrt",
+     3,
+     4,
+     "ask a workflow's code",
+     hf_cmd_query,
+     NULL},
+    {{"update", NULL},
+     "TARGET ID NAME [INPUT] [--id ID] [--run RUN] [--timeout SPAN] [--json] [--namespace NS]",
+     "jnrtI",
+     3,
+     4,
+     "let a workflow do something, and print what it has returned",
+     hf_cmd_update,
+     NULL},
+    {{"cancel", NULL},
+     "TARGET ID [--run RUN] [--reason TEXT] [--json] [--namespace NS]",
+     "jnrw",
+     2,
+     2,
+     "ask a workflow to end: its cleanup runs",
+     hf_cmd_cancel,
+     NULL},
+    {{"terminate", NULL},
+     "TARGET ID [--run RUN] [--reason TEXT] [--json] [--namespace NS]",
+     "jnrw",
+     2,
+     2,
+     "end a workflow at once",
+     hf_cmd_terminate,
+     NULL},
+    {{"reset", NULL},
+     "TARGET ID [--first | --last | --event N | --activity ID] [--run RUN] [--reason TEXT] [--json] [--namespace NS]",
+     "jnrwEA12",
+     2,
+     2,
+     "go back in time: a new run goes on from the last workflow task, or an earlier one",
+     hf_cmd_reset,
+     NULL},
     {{"show", NULL},
-     "FILE [RUN | --all] [--json | --full] [--namespace NS]",
+     "TARGET [RUN | --all] [--json | --full] [--namespace NS]",
      "jnaf",
      1,
      2,
      "the history of one run (RUN: workflow id or run id), or the newest runs",
      hf_cmd_show,
      NULL},
+    {{"why", NULL},
+     "TARGET ID [--json] [--namespace NS]",
+     "jn",
+     2,
+     2,
+     "why a workflow failed: the deepest failure, also in its children; or why it does not go on",
+     hf_cmd_why,
+     NULL},
+    {{"stack", NULL},
+     "TARGET ID [--run RUN] [--timeout SPAN] [--json] [--namespace NS]",
+     "jnrt",
+     2,
+     2,
+     "where the fibers of a workflow wait",
+     hf_cmd_stack,
+     NULL},
     {{"list", NULL},
-     "FILE [QUERY] [--limit N] [--json] [--namespace NS]",
-     "jnl",
+     "TARGET [QUERY | --stuck] [--limit N] [--json] [--namespace NS]",
+     "jnlS",
      1,
      2,
-     "runs that fit a query; 50 at most unless --limit says more",
+     "runs that fit a query, 50 at most unless --limit says more; or those that are stuck, and what helps",
      hf_cmd_list,
      NULL},
     {{"count", NULL},
-     "FILE [QUERY] [--json] [--namespace NS]",
+     "TARGET [QUERY] [--json] [--namespace NS]",
      "jn",
      1,
      2,
      "how many runs fit a query, by status",
      hf_cmd_count,
      NULL},
-    {{"namespace", "list"}, "FILE", "", 1, 1, "the namespaces", hf_cmd_namespace_list, NULL},
-    {{"namespace", "register"}, "FILE NAME", "", 2, 2, "a new namespace", hf_cmd_namespace_register, NULL},
+    {{"stream", NULL},
+     "TARGET ID [--from N] [--follow] [--json] [--namespace NS]",
+     "jnFx",
+     2,
+     2,
+     "what a workflow has published, over all runs of its chain",
+     hf_cmd_stream,
+     NULL},
+    {{"top", NULL},
+     "TARGET [--once] [--namespace NS]",
+     "nO",
+     1,
+     1,
+     "task queues, their rates and their oldest task, each second",
+     hf_cmd_top,
+     NULL},
+    {{"namespace", "list"}, "TARGET", "", 1, 1, "the namespaces", hf_cmd_namespace_list, NULL},
+    {{"namespace", "register"}, "TARGET NAME", "", 2, 2, "a new namespace", hf_cmd_namespace_register, NULL},
     {{"namespace", "deprecate"},
-     "FILE NAME",
+     "TARGET NAME",
      "",
      2,
      2,
      "mark it as one not to be used",
      hf_cmd_namespace_deprecate,
      NULL},
+    {{"namespace", "delete"},
+     "TARGET NAME",
+     "",
+     2,
+     2,
+     "delete it, with all of its runs",
+     hf_cmd_namespace_delete,
+     NULL},
+    {{"delete", NULL},
+     "TARGET ID [--run RUN | --all] [--namespace NS]",
+     "ran",
+     2,
+     2,
+     "delete the current run of a workflow, one run, or all of them",
+     hf_cmd_delete,
+     NULL},
+    {{"batch", "start"},
+     "TARGET ID KIND QUERY [--reason TEXT] [--rate N] [--signal NAME] [--input JSON] [--namespace NS]",
+     "wesin",
+     4,
+     4,
+     "terminate, cancel, signal, delete or reset all runs that fit",
+     hf_cmd_batch_start,
+     NULL},
+    {{"batch", "stop"},
+     "TARGET ID [--reason TEXT] [--namespace NS]",
+     "wn",
+     2,
+     2,
+     "it reaches no other run",
+     hf_cmd_batch_stop,
+     NULL},
+    {{"batch", "show"},
+     "TARGET ID [--json] [--namespace NS]",
+     "jn",
+     2,
+     2,
+     "how far a batch has come",
+     hf_cmd_batch_show,
+     NULL},
+    {{"batch", "list"},
+     "TARGET [--json] [--namespace NS]",
+     "jn",
+     1,
+     1,
+     "the batches of the last week",
+     hf_cmd_batch_list,
+     NULL},
     {{"search-attribute", "list"},
-     "FILE [--namespace NS]",
+     "TARGET [--namespace NS]",
      "n",
      1,
      1,
@@ -61,7 +223,7 @@ static const hf_command COMMANDS[] = {
      hf_cmd_attribute_list,
      NULL},
     {{"search-attribute", "add"},
-     "FILE NAME TYPE [--namespace NS]",
+     "TARGET NAME TYPE [--namespace NS]",
      "n",
      3,
      3,
@@ -69,13 +231,14 @@ static const hf_command COMMANDS[] = {
      hf_cmd_attribute_add,
      NULL},
     {{"search-attribute", "remove"},
-     "FILE NAME [--namespace NS]",
+     "TARGET NAME [--namespace NS]",
      "n",
      2,
      2,
      "queries do not know it any more",
      hf_cmd_attribute_remove,
      NULL},
+    {{"completion", NULL}, "", "", 0, 0, "a script for bash: source <(holdfast completion)", hf_cmd_completion, NULL},
     {{"serve", NULL},
      "--store ADDRESS [--listen HOST:PORT] ...",
      "",
@@ -92,6 +255,31 @@ static const hf_command COMMANDS[] = {
      "the same, as tests start it",
      NULL,
      hf_cmd_start_dev},
+    {{"worker", NULL},
+     "FILE --plugin x.so [--plugin y.so ...] --queue Q [--guard] [--namespace NS]",
+     "",
+     0,
+     0,
+     "a worker with the workflows of plugins, until SIGTERM or Ctrl-C",
+     NULL,
+     hf_cmd_worker},
+    {{"replay", NULL},
+     "HISTORY.json|FOLDER|FILE --plugin x.so [--verbose]",
+     "",
+     0,
+     0,
+     "whether the code of a plugin does what recorded histories say",
+     NULL,
+     hf_cmd_replay},
+    {{"sim", NULL},
+     "--plugin x.so NAME [--input JSON] [--signal NAME[=JSON] ...] [--seeds N]",
+     "",
+     0,
+     0,
+     "a workflow with crashes, evictions, signals and failures at every point",
+     NULL,
+     hf_cmd_sim},
+    {{"limits", NULL}, "[--markdown]", "", 0, 0, "all limits in one table", NULL, hf_cmd_limits},
     {{"key", "add"},
      "--keys FILE --permissions NS:ROLE,... [--days N]",
      "",
@@ -104,9 +292,15 @@ static const hf_command COMMANDS[] = {
     {{"key", "revoke"}, "--keys FILE ID", "", 0, 0, "makes a key invalid", NULL, hf_cmd_key_revoke},
 };
 
+static const char FOOT[] =
+    "\nTARGET is a file, or a server: temporal://HOST:PORT, or @ for the one that HOLDFAST_ADDRESS or\n"
+    "~/.config/holdfast/config names. If a running program has the file open, holdfast asks that program.\n"
+    "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open or reach, 4 not found,\n"
+    "5 not allowed, 6 conflict.\n";
+
 static void put_usage(FILE *to, const hf_command *command)
 {
-    char line[100];
+    char line[200];
     (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
                    command->names[1] != NULL ? command->names[1] : "", command->usage);
     (void)fprintf(to, "  holdfast %-62s %s\n", line, command->brief);
@@ -118,9 +312,24 @@ static int usage(FILE *to, int code)
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
         put_usage(to, &COMMANDS[i]);
     }
-    (void)fprintf(to, "\nIf a running program has the file open, holdfast asks that program.\n"
-                      "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open.\n");
+    (void)fputs(FOOT, to);
     return code;
+}
+
+/* The commands as a list of mdoc(7): the build makes them a part of holdfast(1). */
+static int usage_mdoc(void)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        const hf_command *command = &COMMANDS[i];
+        (void)printf(".It Ic %s%s%s\n", command->names[0], command->names[1] != NULL ? " " : "",
+                     command->names[1] != NULL ? command->names[1] : "");
+        for (const char *at = command->usage; *at != '\0'; at++) {
+            (void)printf("%s%c", *at == '-' ? "\\" : "", *at);
+        }
+        (void)printf("%s%c%s.\n", command->usage[0] != '\0' ? "\n.br\n" : "", command->brief[0] & ~0x20,
+                     command->brief + 1);
+    }
+    return HF_EXIT_FINE;
 }
 
 static const hf_command *find(int argc, char **argv, int *ret_used)
@@ -178,10 +387,18 @@ static int take_option(const hf_command *command, const char *word, const char *
         bool *flag;
         const char **value;
     } OPTIONS[] = {
-        {"--json", 'j', &args->json, NULL},   {"--deep", 'd', &args->deep, NULL},
-        {"--all", 'a', &args->all, NULL},     {"--full", 'f', &args->full, NULL},
-        {"--run", 'r', NULL, &args->run},     {"-o", 'o', NULL, &args->out},
-        {"--limit", 'l', NULL, &args->limit}, {"--namespace", 'n', NULL, &args->namespace_},
+        {"--json", 'j', &args->json, NULL},     {"--deep", 'd', &args->deep, NULL},
+        {"--all", 'a', &args->all, NULL},       {"--full", 'f', &args->full, NULL},
+        {"--run", 'r', NULL, &args->run},       {"-o", 'o', NULL, &args->out},
+        {"--limit", 'l', NULL, &args->limit},   {"--namespace", 'n', NULL, &args->namespace_},
+        {"--signal", 's', NULL, &args->signal}, {"--input", 'i', NULL, &args->input},
+        {"--rate", 'e', NULL, &args->rate},     {"--reason", 'w', NULL, &args->reason},
+        {"--from", 'F', NULL, &args->from},     {"--id", 'I', NULL, &args->id},
+        {"--queue", 'Q', NULL, &args->queue},   {"--timeout", 't', NULL, &args->timeout},
+        {"--event", 'E', NULL, &args->event},   {"--activity", 'A', NULL, &args->activity},
+        {"--first", '1', &args->first, NULL},   {"--last", '2', &args->last, NULL},
+        {"--follow", 'x', &args->follow, NULL}, {"--stuck", 'S', &args->stuck, NULL},
+        {"--once", 'O', &args->once, NULL},
     };
     for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
         if (strcmp(word, OPTIONS[i].name) != 0 || strchr(command->options, OPTIONS[i].letter) == NULL) {
@@ -226,6 +443,63 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
     return true;
 }
 
+/* ---- Made from the table ------------------------------------------------------------------------------------------------ */
+
+/* Calls `with` for each option of a usage line: "--json". */
+static void each_option(const hf_command *command, void (*with)(const char *word, int len))
+{
+    for (const char *at = strstr(command->usage, "--"); at != NULL; at = strstr(at + 2, "--")) {
+        with(at, (int)strcspn(at, " ]|"));
+    }
+}
+
+static void put_word(const char *word, int len)
+{
+    (void)printf("%.*s ", len, word);
+}
+
+int hf_cmd_completion(const hf_tool_args *args)
+{
+    (void)args;
+    (void)printf("# bash completion of holdfast %s: source <(holdfast completion)\n_holdfast()\n{\n    local "
+                 "cur=${COMP_WORDS[COMP_CWORD]} words=\n"
+                 "    case \"$COMP_CWORD:${COMP_WORDS[1]}:${COMP_WORDS[2]}\" in\n    1:*) words=\"",
+                 hf_version());
+    const char *last = "";
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        if (strcmp(COMMANDS[i].names[0], last) != 0) {
+            (void)printf("%s ", COMMANDS[i].names[0]);
+        }
+        last = COMMANDS[i].names[0];
+    }
+    (void)printf("\" ;;\n");
+    last = "";
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        if (COMMANDS[i].names[1] == NULL || strcmp(COMMANDS[i].names[0], last) == 0) {
+            continue;
+        }
+        last = COMMANDS[i].names[0];
+        (void)printf("    2:%s:*) words=\"", last);
+        for (size_t k = i; k < HF_COUNT_OF(COMMANDS); k++) {
+            if (strcmp(COMMANDS[k].names[0], last) == 0 && COMMANDS[k].names[1] != NULL) {
+                (void)printf("%s ", COMMANDS[k].names[1]);
+            }
+        }
+        (void)printf("\" ;;\n");
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        (void)printf("    *:%s:%s) words=\"", COMMANDS[i].names[0],
+                     COMMANDS[i].names[1] != NULL ? COMMANDS[i].names[1] : "*");
+        each_option(&COMMANDS[i], put_word);
+        (void)printf("\" ;;\n");
+    }
+    (void)printf("    esac\n    if [[ $cur == -* || -n $words && $COMP_CWORD -lt 3 ]]; then\n"
+                 "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n    fi\n"
+                 "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames "
+                 "-F _holdfast holdfast\n");
+    return HF_EXIT_FINE;
+}
+
 int hf_cmd_version(const hf_tool_args *args)
 {
     (void)args;
@@ -236,11 +510,17 @@ int hf_cmd_version(const hf_tool_args *args)
 int main(int argc, char **argv)
 {
     int used = 0;
+    if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--mdoc") == 0) {
+        return usage_mdoc();
+    }
     if (argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         return usage(stdout, HF_EXIT_FINE);
     }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         return hf_cmd_version(NULL);
+    }
+    if (argc == 2 && hf_is_port(argv[1])) {
+        return hf_cmd_test_server(argv[1]);
     }
     const hf_command *command = find(argc, argv, &used);
     hf_tool_args args;
@@ -253,6 +533,10 @@ int main(int argc, char **argv)
     if (!parse(command, argc, argv, used, &args)) {
         put_usage(stderr, command);
         return HF_EXIT_USAGE;
+    }
+    const char *named = args.word_count > 0 && !args.has_namespace ? hf_target_namespace(args.words[0]) : NULL;
+    if (named != NULL) {
+        args.namespace_ = named;
     }
     int code = command->run(&args);
     if (fflush(stdout) != 0 && code == HF_EXIT_FINE) {

@@ -1,122 +1,65 @@
-/* holdfast serve, and holdfast server start-dev: a database behind a port, for the SDKs of Temporal.
+/* holdfast serve, holdfast server start-dev and holdfast PORT: a database behind a port, for the SDKs of Temporal.
  *
  * Order of the start: settings, database, door, "ready". Order of the stop (SIGTERM, SIGINT): the door stops as door.c says, then the
  * database is closed. A second signal does not wait: what was acknowledged is in the file. */
 #include "main/files.h"
-#include "main/settings.h"
+#include "main/notify.h"
+#include "main/serve_private.h"
 #include "main/tool.h"
+#include "open/open.h"
 #include "server/auth.h"
 #include "server/door.h"
+#include "server/meter.h"
 
 #include "base/fields.h"
 
 #include <holdfast/holdfast.h>
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
+#include <sys/socket.h>
 
-typedef struct serving {
-    const char *store;
-    const char *addresses[HF_SETTING_VALUES_MAX]; /* "tcp:..." or "unix:..." */
-    int address_count;
-    const char *keys; /* paths of files; NULL = none */
-    const char *tls_cert;
-    const char *tls_key;
-    const char *tls_client_ca;
-    bool is_json;           /* of the log */
-    hf_log_level level;     /* the least that is logged */
-    bool is_silent;         /* nothing is */
-    const char *namespace_; /* is registered first, if it is not there; NULL = none is */
-    int exit_code;
-} serving;
-
-/* ---- The log ------------------------------------------------------------------------------------------------------------------ */
-
-static const char *const LEVELS[] = {"debug", "info", "warn", "error"};
-
-static void put_json_text(FILE *to, const char *text)
-{
-    (void)fputc('"', to);
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\') {
-            (void)fputc('\\', to);
-        }
-        if (byte >= ' ') {
-            (void)fputc(byte, to);
-        } else {
-            (void)fprintf(to, "\\u%04x", byte);
-        }
-    }
-    (void)fputc('"', to);
-}
-
-static void log_line(void *state, hf_log_level level, const char *event, const char *fields)
-{
-    const serving *s = state;
-    if (s->is_silent || level < s->level) {
-        return;
-    }
-    struct timespec now;
-    struct tm parts;
-    char time[40];
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &parts);
-    size_t len = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(time + len, sizeof time - len, ".%03ldZ", now.tv_nsec / 1000000);
-    flockfile(stderr);
-    if (s->is_json) {
-        (void)fprintf(stderr, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\",\"fields\":", time, LEVELS[level],
-                      event);
-        put_json_text(stderr, fields);
-        (void)fputs("}\n", stderr);
-    } else {
-        (void)fprintf(stderr, "%s %-5s %s %s\n", time, LEVELS[level], event, fields);
-    }
-    funlockfile(stderr);
-}
-
-static hf_status take_log(hf_op *op, serving *s, const char *format, const char *level)
-{
-    if (format != NULL && strcmp(format, "json") != 0 && strcmp(format, "text") != 0 && strcmp(format, "pretty") != 0) {
-        return hf_fail(op, HF_ERR_INVALID, "log-format is text or json, not '%s'", format);
-    }
-    s->is_json = format != NULL && strcmp(format, "json") == 0;
-    s->level = HF_LOG_INFO;
-    if (level == NULL) {
-        return HF_OK;
-    }
-    if (strcmp(level, "never") == 0) {
-        s->is_silent = true;
-        return HF_OK;
-    }
-    for (int i = 0; i < (int)HF_COUNT_OF(LEVELS); i++) {
-        if (strcmp(level, LEVELS[i]) == 0) {
-            s->level = (hf_log_level)i;
-            return HF_OK;
-        }
-    }
-    return hf_fail(op, HF_ERR_INVALID, "log-level is debug, info, warn, error or never, not '%s'", level);
-}
+enum { RATE_MAX = 1000000, CONNECTIONS_MAX = 100000 };
+_Static_assert((int)HF_RATES_MAX >= (int)HF_SETTING_VALUES_MAX, "all rates fit");
 
 /* ---- Addresses ---------------------------------------------------------------------------------------------------------------- */
+
+/* The same for a socket that was handed over. */
+static bool is_local_socket(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_storage room;
+    } at = {0};
+    socklen_t len = sizeof at;
+    if (getsockname(fd, &at.any, &len) != 0) {
+        return false;
+    }
+    return at.any.sa_family == AF_UNIX || (at.any.sa_family == AF_INET && ntohl(at.v4.sin_addr.s_addr) >> 24 == 127) ||
+           (at.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&at.v6.sin6_addr));
+}
 
 /* Whether only this machine can reach it. */
 static bool is_local(const char *address)
 {
+    if (strncmp(address, "fd:", 3) == 0) {
+        return is_local_socket((int)strtol(address + 3, NULL, 10));
+    }
     return strncmp(address, "unix:", 5) == 0 || strncmp(address, "tcp:127.", 8) == 0 ||
            strncmp(address, "tcp:[::1]:", 10) == 0;
 }
 
 /* "127.0.0.1:7233", "[::1]:7233", "localhost:7233", "unix:/run/x" become addresses of hf_listener_open. */
-static hf_status take_address(hf_op *op, serving *s, hf_arena *arena, const char *text, bool is_network_fine)
+static const char *address_of(hf_arena *arena, const char *text)
 {
     hf_buf name;
     hf_buf_init(&name, hf_env_memory(hf_env_posix()), 256);
-    if (strncmp(text, "unix:", 5) == 0 || strncmp(text, "tcp:", 4) == 0) {
+    if (strncmp(text, "unix:", 5) == 0 || strncmp(text, "tcp:", 4) == 0 || strncmp(text, "fd:", 3) == 0) {
         hf_buf_puts(&name, text);
     } else if (strncmp(text, "localhost:", 10) == 0) {
         hf_buf_putf(&name, "tcp:127.0.0.1:%s", text + 10);
@@ -125,23 +68,29 @@ static hf_status take_address(hf_op *op, serving *s, hf_arena *arena, const char
     }
     hf_str copy = hf_arena_copy(arena, hf_str_of_len(name.data, name.len));
     hf_buf_deinit(&name);
+    return copy.data != NULL ? copy.data : "";
+}
+
+hf_status hf_serve_take_address(hf_op *op, hf_serving *s, hf_arena *arena, const char *text, bool is_network_fine)
+{
+    const char *address = address_of(arena, text);
     if (s->address_count == HF_SETTING_VALUES_MAX) {
         return hf_fail(op, HF_ERR_INVALID, "at most %d addresses to listen on", HF_SETTING_VALUES_MAX);
     }
-    if (!is_local(copy.data) && !is_network_fine) {
+    if (!is_local(address) && !is_network_fine) {
         return hf_fail(op, HF_ERR_DENIED,
                        "%s can be reached from the network without TLS (--tls-cert, --tls-key) and keys (--keys or "
                        "--tls-client-ca): anybody could run workflows. "
                        "Listen on 127.0.0.1, or say --insecure-network if something else protects it",
                        text);
     }
-    s->addresses[s->address_count++] = copy.data;
+    s->addresses[s->address_count++] = address;
     return HF_OK;
 }
 
 /* ---- Serving ------------------------------------------------------------------------------------------------------------------ */
 
-static int complain_op(serving *s, int code, const hf_op *op)
+static int complain_op(hf_serving *s, int code, const hf_op *op)
 {
     s->exit_code = hf_complain(code, "%s", op->message);
     return s->exit_code;
@@ -149,7 +98,7 @@ static int complain_op(serving *s, int code, const hf_op *op)
 
 /* ---- Keys and certificates ---------------------------------------------------------------------------------------------------- */
 
-static hf_status read_keys(hf_op *op, const serving *s, hf_allocator memory, hf_keyring **ret_keys)
+static hf_status read_keys(hf_op *op, const hf_serving *s, hf_allocator memory, hf_keyring **ret_keys)
 {
     hf_buf text;
     if (s->keys == NULL) {
@@ -164,7 +113,7 @@ static hf_status read_keys(hf_op *op, const serving *s, hf_allocator memory, hf_
     return status;
 }
 
-static hf_status read_tls(hf_op *op, const serving *s, hf_allocator memory, hf_tls_context **ret_tls)
+static hf_status read_tls(hf_op *op, const hf_serving *s, hf_allocator memory, hf_tls_context **ret_tls)
 {
     const char *const paths[] = {s->tls_cert, s->tls_key, s->tls_client_ca};
     hf_buf texts[3];
@@ -189,31 +138,44 @@ static hf_status read_tls(hf_op *op, const serving *s, hf_allocator memory, hf_t
     return status;
 }
 
-/* SIGHUP: what can be read replaces what there is; what cannot is logged, and the old goes on. */
-static void renew(serving *s, hf_door *door)
+static void log_renewal(hf_serving *s, const char *what, hf_status status, const hf_op *op)
+{
+    char fields[2 * HF_MESSAGE_LEN_MAX];
+    if (status == HF_OK) {
+        hf_fields_format(fields, sizeof fields, "what=%s", what);
+        hf_serve_log(s, HF_LOG_INFO, "renewed", fields);
+    } else {
+        hf_fields_format(fields, sizeof fields, "what=%s why=\"%s\"", what, op->message);
+        hf_serve_log(s, HF_LOG_ERROR, "renewal_failed", fields);
+    }
+}
+
+/* SIGHUP: what can be read replaces what there is; what cannot is logged, and the old goes on. Keys do not wait for a certificate: one
+ * of them may have been revoked. */
+static void renew(hf_serving *s, hf_door *door, hf_meter *meter)
 {
     hf_allocator memory = hf_env_memory(hf_env_posix());
     hf_keyring *keys = NULL;
     hf_tls_context *tls = NULL;
-    hf_op op;
-    hf_op_init(&op);
-    hf_status status = read_keys(&op, s, memory, &keys);
-    if (status == HF_OK) {
-        status = read_tls(&op, s, memory, &tls);
+    hf_op of_keys;
+    hf_op of_tls;
+    hf_op_init(&of_keys);
+    hf_op_init(&of_tls);
+    hf_status keys_status = read_keys(&of_keys, s, memory, &keys);
+    hf_status tls_status = read_tls(&of_tls, s, memory, &tls);
+    hf_door_renew(door, keys, tls);
+    hf_meter_renew(meter, keys);
+    if (s->keys != NULL) {
+        log_renewal(s, "keys", keys_status, &of_keys);
     }
-    if (status == HF_OK) {
-        hf_door_renew(door, keys, tls);
-        log_line(s, HF_LOG_INFO, "renewed", "");
-    } else {
-        char fields[2 * HF_MESSAGE_LEN_MAX];
-        hf_fields_format(fields, sizeof fields, "why=\"%s\"", op.message);
-        log_line(s, HF_LOG_ERROR, "renewal_failed", fields);
+    if (s->tls_cert != NULL) {
+        log_renewal(s, "certificate", tls_status, &of_tls);
     }
     hf_keyring_unref(keys);
     hf_tls_context_unref(tls);
 }
 
-static void wait_for_end(serving *s, hf_door *door)
+static void wait_for_end(hf_serving *s, hf_door *door, hf_meter *meter)
 {
     static const int SIGNALS[] = {SIGTERM, SIGINT, SIGHUP};
     hf_os_signals *signals = NULL;
@@ -222,26 +184,82 @@ static void wait_for_end(serving *s, hf_door *door)
     while (status == HF_OK && number != SIGTERM && number != SIGINT) {
         status = hf_os_signals_next(signals, &number);
         if (status == HF_OK && number == SIGHUP) {
-            renew(s, door);
+            renew(s, door, meter);
         }
     }
     if (status != HF_OK) {
         s->exit_code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
     }
-    log_line(s, HF_LOG_INFO, "stopping", number == SIGTERM ? "signal=SIGTERM" : "signal=SIGINT");
+    hf_serve_log(s, HF_LOG_INFO, "stopping", number == SIGTERM ? "signal=SIGTERM" : "signal=SIGINT");
     (void)hf_os_signals_close(signals); /* from here on a signal ends the process */
 }
 
-static void serve_door(serving *s, hf_service *service)
+/* Tells the service manager that all is well, as often as it wants to hear it: only if the engine answers. */
+typedef struct hf_pulse {
+    hf_service *service;
+    hf_span every;
+} hf_pulse;
+
+static hf_status pulse(void *arg)
+{
+    const hf_pulse *p = arg;
+    while (hf_sleep(hf_nanoseconds(p->every.ns / 2)) == HF_OK) {
+        if (hf_serve_is_alive(p->service)) {
+            hf_notify("WATCHDOG=1");
+        }
+    }
+    return HF_OK;
+}
+
+static hf_status open_meter(hf_op *op, const hf_serving *s, hf_service *service, hf_keyring *keys, hf_meter **ret_meter)
+{
+    char address[HF_ADDRESS_LEN_MAX];
+    hf_meter_options options = {.keys = s->is_metrics_local ? NULL : keys,
+                                .is_local = s->is_metrics_local,
+                                .figures = hf_serve_figures,
+                                .figures_state = service};
+    if (s->metrics == NULL) {
+        return HF_OK;
+    }
+    HF_TRY(hf_meter_open(op, service, s->metrics, &options, ret_meter, address));
+    (void)printf("holdfast %s: metrics on %s\n", hf_version(), address);
+    return HF_OK;
+}
+
+/* From "ready" to the signal that ends it. */
+static void serve_until_signal(hf_serving *s, hf_door *door, hf_meter *meter, hf_service *service)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_pulse p = {service, hf_notify_watchdog()};
+    if (hf_scope_open(&scope, .name = "watchdog", .join = HF_JOIN_DISCARD) != HF_OK ||
+        (p.every.ns > 0 && hf_fork(scope, pulse, &p, .name = "watchdog") != HF_OK)) {
+        s->exit_code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
+        return;
+    }
+    hf_notify("READY=1");
+    wait_for_end(s, door, meter);
+    hf_notify("STOPPING=1");
+}
+
+static void serve_door(hf_serving *s, hf_service *service)
 {
     hf_op op;
     hf_op_init(&op);
     hf_door *door = NULL;
-    hf_door_options options = {.log = log_line, .log_state = s};
+    hf_meter *meter = NULL;
+    hf_door_options options = {.links_max = s->connections,
+                               .rates = s->rates,
+                               .rate_count = s->rate_count,
+                               .has_tests = s->skips_time,
+                               .log = hf_serve_log,
+                               .log_state = s};
     hf_allocator memory = hf_env_memory(hf_env_posix());
     hf_status status = read_keys(&op, s, memory, &options.keys);
     if (status == HF_OK) {
         status = read_tls(&op, s, memory, &options.tls);
+    }
+    if (status == HF_OK) {
+        status = open_meter(&op, s, service, options.keys, &meter);
     }
     if (status == HF_OK) {
         status = hf_door_open(&op, service, &options, &door);
@@ -250,8 +268,10 @@ static void serve_door(serving *s, hf_service *service)
     hf_tls_context_unref(options.tls);
     if (status != HF_OK) {
         (void)complain_op(s, HF_EXIT_CANNOT_OPEN, &op);
+        hf_meter_close(meter);
         return;
     }
+    hf_meter_attach(meter, door);
     bool is_fine = true;
     for (int i = 0; i < s->address_count && is_fine; i++) {
         char address[HF_ADDRESS_LEN_MAX];
@@ -264,25 +284,37 @@ static void serve_door(serving *s, hf_service *service)
         }
     }
     if (is_fine) {
-        wait_for_end(s, door);
+        serve_until_signal(s, door, meter, service);
     }
+    hf_meter_drain(meter);
     hf_door_stop(door);
+    hf_meter_close(meter);
+}
+
+static void serve_service(hf_serving *s, hf_service *service)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_worker *worker = NULL;
+    if (hf_serve_prepare(s, service) != HF_OK) {
+        s->exit_code = hf_complain(HF_EXIT_USAGE, "%s", hf_error_text());
+    } else if (hf_plugins_start(&op, service, s->plugins, s->plugin_count, s->plugin_queue, &worker) != HF_OK) {
+        (void)complain_op(s, HF_EXIT_USAGE, &op);
+    } else {
+        serve_door(s, service);
+    }
+    hf_worker_free(worker); /* stops it, and waits */
 }
 
 static hf_status serve_body(void *arg)
 {
-    serving *s = arg;
+    hf_serving *s = arg;
     hf_service *service = NULL;
-    if (hf_open(s->store, &service) != HF_OK) {
+    if ((s->skips_time ? hf_open_skipping(&service) : hf_open(s->store, &service)) != HF_OK) {
         s->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
         return HF_OK;
     }
-    hf_status status = s->namespace_ != NULL ? hf_namespace_register(service, s->namespace_) : HF_OK;
-    if (status == HF_OK || status == HF_ERR_EXISTS) {
-        serve_door(s, service);
-    } else {
-        s->exit_code = hf_complain(HF_EXIT_USAGE, "%s", hf_error_text());
-    }
+    serve_service(s, service);
     if (hf_close(service) != HF_OK) {
         s->exit_code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
     }
@@ -299,11 +331,11 @@ static void raise_descriptors(void)
     }
 }
 
-static int run_server(serving *s)
+int hf_serve_run(hf_serving *s)
 {
     raise_descriptors();
     (void)signal(SIGPIPE, SIG_IGN);
-    if (hf_run(serve_body, s, .name = "holdfast", .log = log_line, .log_state = s) != HF_OK) {
+    if (hf_run(serve_body, s, .name = "holdfast", .log = hf_serve_log, .log_state = s) != HF_OK) {
         return hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
     }
     return s->exit_code;
@@ -311,15 +343,68 @@ static int run_server(serving *s)
 
 /* ---- holdfast serve ------------------------------------------------------------------------------------------------------------ */
 
-static hf_status take_settings(hf_op *op, const hf_settings *settings, serving *s)
+static hf_status take_connections(hf_op *op, const hf_settings *settings, hf_serving *s)
+{
+    const char *value = hf_setting_get(settings, HF_SETTING_CONNECTIONS);
+    char *end = NULL;
+    long count = value != NULL ? strtol(value, &end, 10) : 0;
+    if (value != NULL && (*value < '0' || *value > '9' || *end != '\0' || count < 1 || count > CONNECTIONS_MAX)) {
+        return hf_fail(op, HF_ERR_INVALID, "connections is a number from 1 to %d, not '%s'", CONNECTIONS_MAX, value);
+    }
+    s->connections = (int)count;
+    return HF_OK;
+}
+
+/* "100", or "batch=100" for one namespace. */
+static hf_status take_rates(hf_op *op, const hf_settings *settings, hf_serving *s)
+{
+    for (int i = 0; i < settings->all[HF_SETTING_NAMESPACE_RATE].count; i++) {
+        const char *value = settings->all[HF_SETTING_NAMESPACE_RATE].values[i];
+        const char *equals = strrchr(value, '=');
+        const char *number = equals != NULL ? equals + 1 : value;
+        char *end = NULL;
+        long rate = strtol(number, &end, 10);
+        if (*number < '0' || *number > '9' || *end != '\0' || rate > RATE_MAX || equals == value) {
+            return hf_fail(op, HF_ERR_INVALID, "namespace-rate is N or NAME=N, N from 0 to %d, not '%s'", RATE_MAX,
+                           value);
+        }
+        hf_str name = equals != NULL ? hf_arena_copy(settings->arena, hf_str_of_len(value, (size_t)(equals - value)))
+                                     : (hf_str){0};
+        s->rates[s->rate_count++] = (hf_rate){.namespace_ = name.data, .per_second = rate};
+    }
+    return HF_OK;
+}
+
+static hf_status take_metrics(hf_op *op, const hf_settings *settings, hf_serving *s)
+{
+    const char *value = hf_setting_get(settings, HF_SETTING_METRICS);
+    if (value == NULL) {
+        return HF_OK;
+    }
+    s->metrics = address_of(settings->arena, value);
+    s->is_metrics_local = is_local(s->metrics);
+    if (!s->is_metrics_local && !hf_setting_is_on(settings, HF_SETTING_METRICS_NETWORK)) {
+        return hf_fail(op, HF_ERR_DENIED,
+                       "metrics on %s could be read from the network, unencrypted: use an address such as "
+                       "127.0.0.1:9233, or say --metrics-network",
+                       value);
+    }
+    return HF_OK;
+}
+
+static hf_status take_settings(hf_op *op, const hf_settings *settings, hf_serving *s)
 {
     s->store = hf_setting_get(settings, HF_SETTING_STORE);
     if (s->store == NULL) {
         return hf_fail(op, HF_ERR_INVALID,
                        "serve needs a database: --store sqlite:FILE (or memory:, which is lost at the end)");
     }
-    HF_TRY(take_log(op, s, hf_setting_get(settings, HF_SETTING_LOG_FORMAT),
-                    hf_setting_get(settings, HF_SETTING_LOG_LEVEL)));
+    if (strncmp(s->store, "sqlite:", 7) != 0 && strncmp(s->store, "memory:", 7) != 0) {
+        return hf_fail(op, HF_ERR_INVALID, "serve needs a database of its own, sqlite:FILE or memory:, not %s",
+                       s->store);
+    }
+    HF_TRY(hf_serve_take_log(op, s, hf_setting_get(settings, HF_SETTING_LOG_FORMAT),
+                             hf_setting_get(settings, HF_SETTING_LOG_LEVEL)));
     s->keys = hf_setting_get(settings, HF_SETTING_KEYS);
     s->tls_cert = hf_setting_get(settings, HF_SETTING_TLS_CERT);
     s->tls_key = hf_setting_get(settings, HF_SETTING_TLS_KEY);
@@ -330,16 +415,30 @@ static hf_status take_settings(hf_op *op, const hf_settings *settings, serving *
     bool is_safe = s->tls_cert != NULL && (s->keys != NULL || s->tls_client_ca != NULL);
     bool is_network_fine = is_safe || hf_setting_is_on(settings, HF_SETTING_INSECURE_NETWORK);
     for (int i = 0; i < settings->all[HF_SETTING_LISTEN].count; i++) {
-        HF_TRY(take_address(op, s, settings->arena, settings->all[HF_SETTING_LISTEN].values[i], is_network_fine));
+        HF_TRY(
+            hf_serve_take_address(op, s, settings->arena, settings->all[HF_SETTING_LISTEN].values[i], is_network_fine));
     }
-    return s->address_count > 0 ? HF_OK : take_address(op, s, settings->arena, "127.0.0.1:7233", is_network_fine);
+    int sockets = hf_notify_sockets();
+    for (int i = 0; i < sockets; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "fd:%d", 3 + i);
+        HF_TRY(hf_serve_take_address(op, s, settings->arena, name, is_network_fine));
+    }
+    HF_TRY(take_connections(op, settings, s));
+    HF_TRY(take_rates(op, settings, s));
+    HF_TRY(take_metrics(op, settings, s));
+    s->plugins = settings->all[HF_SETTING_PLUGIN].values;
+    s->plugin_count = settings->all[HF_SETTING_PLUGIN].count;
+    s->plugin_queue = hf_setting_get(settings, HF_SETTING_PLUGIN_QUEUE);
+    return s->address_count > 0 ? HF_OK
+                                : hf_serve_take_address(op, s, settings->arena, "127.0.0.1:7233", is_network_fine);
 }
 
 int hf_cmd_serve(int argc, char **argv)
 {
     hf_arena arena;
     hf_settings settings;
-    serving s = {0};
+    hf_serving s = {0};
     hf_op op;
     hf_op_init(&op);
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
@@ -350,106 +449,7 @@ int hf_cmd_serve(int argc, char **argv)
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     int code = HF_EXIT_USAGE;
     if (hf_settings_read(&op, &settings, &arena, argc, argv) == HF_OK && take_settings(&op, &settings, &s) == HF_OK) {
-        code = run_server(&s);
-    } else {
-        (void)hf_complain(0, "%s", op.message);
-    }
-    hf_arena_deinit(&arena);
-    return code;
-}
-
-/* ---- holdfast server start-dev -------------------------------------------------------------------------------------------------- */
-
-/* The arguments of Temporal's command, by which users' tests start a server. */
-typedef struct dev_args {
-    const char *port;
-    const char *ip;
-    const char *file;
-    const char *log_format;
-    const char *log_level;
-    const char *namespace_;
-    const char *ignored; /* of a server with a web page and tuning that this one does not need */
-    bool is_insecure;
-} dev_args;
-
-static hf_status take_dev_args(hf_op *op, int argc, char **argv, dev_args *args)
-{
-    const struct {
-        const char *name;
-        char letter;
-        const char **value; /* NULL = a flag */
-        bool *flag;
-    } OPTIONS[] = {
-        {"port", 'p', &args->port, NULL},
-        {"ip", '\0', &args->ip, NULL},
-        {"db-filename", 'f', &args->file, NULL},
-        {"log-format", '\0', &args->log_format, NULL},
-        {"log-level", '\0', &args->log_level, NULL},
-        {"namespace", 'n', &args->namespace_, NULL},
-        {"dynamic-config-value", '\0', &args->ignored, NULL},
-        {"ui-port", '\0', &args->ignored, NULL},
-        {"ui-ip", '\0', &args->ignored, NULL},
-        {"http-port", '\0', &args->ignored, NULL},
-        {"metrics-port", '\0', &args->ignored, NULL},
-        {"sqlite-pragma", '\0', &args->ignored, NULL},
-        {"headless", '\0', NULL, NULL},
-        {"log-config", '\0', NULL, NULL},
-        {"insecure-network", '\0', NULL, &args->is_insecure},
-    };
-    for (int i = 0; i < argc; i++) {
-        const char *word = argv[i];
-        const char *equals = strchr(word, '=');
-        size_t len = equals != NULL && word[1] == '-' ? (size_t)(equals - word) : strlen(word);
-        size_t row = 0;
-        for (; row < HF_COUNT_OF(OPTIONS); row++) {
-            bool is_long = len > 2 && strncmp(word, "--", 2) == 0 && strlen(OPTIONS[row].name) == len - 2 &&
-                           memcmp(word + 2, OPTIONS[row].name, len - 2) == 0;
-            if (is_long ||
-                (len == 2 && word[0] == '-' && OPTIONS[row].letter != '\0' && word[1] == OPTIONS[row].letter)) {
-                break;
-            }
-        }
-        if (row == HF_COUNT_OF(OPTIONS)) {
-            return hf_fail(op, HF_ERR_INVALID, "server start-dev has no option %s", word);
-        }
-        bool has_value = equals != NULL && len < strlen(word);
-        if (OPTIONS[row].value != NULL && !has_value && i + 1 == argc) {
-            return hf_fail(op, HF_ERR_INVALID, "%s needs a value", word);
-        }
-        if (OPTIONS[row].value != NULL) {
-            *OPTIONS[row].value = has_value ? equals + 1 : argv[++i];
-        } else if (OPTIONS[row].flag != NULL) {
-            *OPTIONS[row].flag = true;
-        }
-    }
-    return HF_OK;
-}
-
-int hf_cmd_start_dev(int argc, char **argv)
-{
-    dev_args args = {.port = "7233", .ip = "127.0.0.1"};
-    serving s = {0};
-    hf_op op;
-    hf_arena arena;
-    hf_op_init(&op);
-    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
-    char address[128];
-    char store[HF_PATH_LEN_MAX];
-    int code = HF_EXIT_USAGE;
-    hf_status status = take_dev_args(&op, argc, argv, &args);
-    if (status == HF_OK) {
-        bool is_v6 = strchr(args.ip, ':') != NULL && args.ip[0] != '[';
-        (void)snprintf(address, sizeof address, is_v6 ? "[%s]:%s" : "%s:%s", args.ip, args.port);
-        (void)snprintf(store, sizeof store, args.file != NULL ? "sqlite:%s" : "memory:", args.file);
-        s.store = store;
-        s.namespace_ = args.namespace_;
-        status = take_log(&op, &s, args.log_format, args.log_level);
-    }
-    if (status == HF_OK) {
-        status = take_address(&op, &s, &arena, address, args.is_insecure);
-    }
-    if (status == HF_OK) {
-        code = run_server(&s);
+        code = hf_serve_run(&s);
     } else {
         (void)hf_complain(0, "%s", op.message);
     }

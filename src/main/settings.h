@@ -6,16 +6,22 @@
 #include "base/op.h"
 
 /* X(constant, name, hint, how often): a flag --name, a variable HOLDFAST_NAME, a line "name = value" in the file. */
-#define HF_SETTING_MAP(X)                                                                                  \
-    X(HF_SETTING_CONFIG, "config", "FILE: settings, one `name = value` in a line", ONCE)                   \
-    X(HF_SETTING_STORE, "store", "ADDRESS of the database: sqlite:FILE or memory:", ONCE)                  \
-    X(HF_SETTING_LISTEN, "listen", "HOST:PORT or unix:PATH, also several; 127.0.0.1:7233", MANY)           \
-    X(HF_SETTING_KEYS, "keys", "FILE of API keys (holdfast key add): callers need one", ONCE)              \
-    X(HF_SETTING_TLS_CERT, "tls-cert", "FILE: certificate and its chain, PEM; read again on SIGHUP", ONCE) \
-    X(HF_SETTING_TLS_KEY, "tls-key", "FILE: its key, PEM", ONCE)                                           \
-    X(HF_SETTING_TLS_CLIENT_CA, "tls-client-ca", "FILE: callers need a certificate of this CA", ONCE)      \
-    X(HF_SETTING_LOG_FORMAT, "log-format", "text or json", ONCE)                                           \
-    X(HF_SETTING_LOG_LEVEL, "log-level", "debug, info, warn, error or never", ONCE)                        \
+#define HF_SETTING_MAP(X)                                                                                            \
+    X(HF_SETTING_CONFIG, "config", "FILE: settings, one `name = value` in a line", ONCE)                             \
+    X(HF_SETTING_STORE, "store", "ADDRESS of the database: sqlite:FILE or memory:", ONCE)                            \
+    X(HF_SETTING_LISTEN, "listen", "HOST:PORT or unix:PATH, also several; 127.0.0.1:7233", MANY)                     \
+    X(HF_SETTING_KEYS, "keys", "FILE of API keys (holdfast key add): callers need one", ONCE)                        \
+    X(HF_SETTING_TLS_CERT, "tls-cert", "FILE: certificate and its chain, PEM; read again on SIGHUP", ONCE)           \
+    X(HF_SETTING_TLS_KEY, "tls-key", "FILE: its key, PEM", ONCE)                                                     \
+    X(HF_SETTING_TLS_CLIENT_CA, "tls-client-ca", "FILE: callers need a certificate of this CA", ONCE)                \
+    X(HF_SETTING_CONNECTIONS, "connections", "N: connections at once; then idle ones make room; 2048", ONCE)         \
+    X(HF_SETTING_NAMESPACE_RATE, "namespace-rate", "N or NAME=N: calls a second of a namespace, also several", MANY) \
+    X(HF_SETTING_METRICS, "metrics", "HOST:PORT: GET /metrics, /livez and /readyz over HTTP/1.1", ONCE)              \
+    X(HF_SETTING_METRICS_NETWORK, "metrics-network", "metrics may be read from the network, unencrypted", FLAG)      \
+    X(HF_SETTING_PLUGIN, "plugin", "FILE.so with workflows in C that the server runs, also several", MANY)           \
+    X(HF_SETTING_PLUGIN_QUEUE, "plugin-queue", "NAME of the task queue of plugins; default", ONCE)                   \
+    X(HF_SETTING_LOG_FORMAT, "log-format", "text or json", ONCE)                                                     \
+    X(HF_SETTING_LOG_LEVEL, "log-level", "debug, info, warn, error or never", ONCE)                                  \
     X(HF_SETTING_INSECURE_NETWORK, "insecure-network", "listen on a network without TLS or keys", FLAG)
 
 typedef enum hf_setting {

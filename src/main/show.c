@@ -1,24 +1,21 @@
-/* holdfast show, holdfast db export: read runs from a file at rest or from the program that has it open. */
-#include "main/tool.h"
+/* holdfast show, holdfast db export: read runs from a file at rest, from the program that has it open, or from a server. */
+#include "main/target.h"
 
 #include "history/history.h"
+#include "service/call.h"
+
+#include <holdfast/stream.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* A run and the memory that it uses. */
-typedef struct shown {
-    hf_run_view view;
-    hf_buf history;
-    hf_buf description; /* from an owner: DescribeWorkflowExecutionResponse */
-    hf_buf insight;     /* from an owner: AdminInsight; empty = the owner is an older version without it */
-    hf_arena arena;
-} shown;
+typedef hf_shown shown;
 
-static void shown_init(shown *s, hf_env *env)
+void hf_shown_init(hf_shown *s)
 {
+    hf_env *env = hf_env_posix();
     *s = (shown){0};
     hf_buf_init(&s->history, hf_env_memory(env), SIZE_MAX / 4);
     hf_buf_init(&s->description, hf_env_memory(env), SIZE_MAX / 4);
@@ -26,7 +23,7 @@ static void shown_init(shown *s, hf_env *env)
     hf_arena_init(&s->arena, hf_env_memory(env));
 }
 
-static void shown_deinit(shown *s)
+void hf_shown_deinit(hf_shown *s)
 {
     hf_buf_deinit(&s->history);
     hf_buf_deinit(&s->description);
@@ -115,31 +112,118 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
     return HF_OK;
 }
 
-/* An owner finds workflows by their ids only; to find a run by its id, a copy is searched. */
-static int take(const hf_tool_args *args, const char *what, shown *s)
+/* ---- From a server -------------------------------------------------------------------------------------------------------- */
+
+static hf_status describe(hf_op *op, hf_service *service, const char *namespace_, const char *id, const char *run_id,
+                          hf_arena *arena, hf_pb_describe_workflow_execution_response **ret_description)
+{
+    hf_call call;
+    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(id),
+                                          .run_id = hf_str_of(run_id != NULL ? run_id : "")};
+    hf_pb_describe_workflow_execution_request request = {.namespace = hf_str_of(namespace_), .execution = &execution};
+    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, arena, NULL);
+    call.verb = "show";
+    call.workflow_id = hf_str_of(id);
+    HF_TRY(hf_service_ask(op, service, &call));
+    *ret_description = call.response;
+    return HF_OK;
+}
+
+/* All pages are of one run, also if a new run of the workflow starts meanwhile. */
+static hf_status read_history(hf_op *op, hf_service *service, const char *namespace_,
+                              const hf_pb_workflow_execution *run, hf_buf *out)
+{
+    hf_execution *execution = NULL;
+    hf_payload bytes = hf_payload_none();
+    hf_buf names;
+    hf_buf_init(&names, out->memory, SIZE_MAX / 4);
+    hf_buf_put(&names, run->workflow_id.data, run->workflow_id.len);
+    hf_buf_putc(&names, '\0');
+    size_t at = names.len;
+    hf_buf_put(&names, run->run_id.data, run->run_id.len);
+    hf_status status = hf_execution_new(service, hf_buf_text(&names), &execution, .run_id = hf_buf_text(&names) + at,
+                                        .namespace_ = namespace_);
+    status = status == HF_OK ? hf_history(execution, &bytes, .as_bytes = true) : status;
+    hf_buf_put(out, bytes.data, status == HF_OK ? bytes.len : 0);
+    hf_payload_free(&bytes);
+    hf_execution_free(execution);
+    hf_buf_deinit(&names);
+    return status == HF_OK ? HF_OK : hf_fail(op, status, "%s", hf_error_text());
+}
+
+/* The same words, whoever has looked. */
+static int tell_failure(const hf_tool_args *args, const char *what, hf_status status, const hf_op *op)
+{
+    if (status == HF_ERR_NOT_FOUND) {
+        return hf_complain(HF_EXIT_NOT_FOUND, "there is no workflow and no run \"%s\" in the namespace \"%s\"", what,
+                           args->namespace_);
+    }
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op->message));
+}
+
+static int take_asked(hf_target *target, const hf_tool_args *args, const char *what, const char *run_id, shown *s)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_pb_describe_workflow_execution_response *description = NULL;
+    int code = hf_target_reach(target);
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    hf_status status = describe(&op, target->service, args->namespace_, what, run_id, &s->arena, &description);
+    if (status == HF_OK &&
+        (description->workflow_execution_info == NULL || description->workflow_execution_info->execution == NULL)) {
+        status = hf_fail(&op, HF_ERR_INVALID, "the description of the run names no execution");
+    }
+    if (status == HF_OK) {
+        status = read_history(&op, target->service, args->namespace_, description->workflow_execution_info->execution,
+                              &s->history);
+    }
+    status = status == HF_OK ? view_run(&op, hf_str_of(args->namespace_), description, s) : status;
+    return hf_target_close(target, tell_failure(args, what, status, &op));
+}
+
+/* ---- From wherever it is ------------------------------------------------------------------------------------------------------ */
+
+static int take_still(const char *path, const hf_tool_args *args, const char *what, shown *s)
 {
     hf_source source;
     hf_op op;
     hf_op_init(&op);
-    int code = hf_source_open(&source, args->words[0]);
+    int code = hf_source_open_still(&source, path);
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    bool is_at_rest = !source.is_owned;
-    hf_status status =
-        source.is_owned ? take_from_owner(&op, &source, args, what, s) : take_from_file(&op, &source, args, what, s);
+    hf_status status = take_from_file(&op, &source, args, what, s);
     hf_source_close(&source);
-    if (status == HF_ERR_NOT_FOUND && source.is_owned) {
-        code = hf_source_open_still(&source, args->words[0]);
-        if (code != HF_EXIT_FINE) {
-            return code;
-        }
-        hf_op_init(&op);
-        status = take_from_file(&op, &source, args, what, s);
-        hf_source_close(&source);
+    return tell_failure(args, what, status, &op);
+}
+
+/* An owner finds workflows by their ids only; to find a run by its id, a copy is searched. */
+int hf_shown_take(const hf_tool_args *args, const char *what, const char *run_id, hf_shown *s)
+{
+    hf_target target;
+    hf_op op;
+    hf_op_init(&op);
+    int code = hf_target_find(&target, args);
+    if (code != HF_EXIT_FINE) {
+        return code;
     }
-    s->view.is_at_rest = is_at_rest;
-    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    s->view.is_at_rest = false;
+    if (target.kind == HF_TARGET_SERVER || (target.kind == HF_TARGET_OWNED && run_id != NULL)) {
+        return take_asked(&target, args, what, run_id, s);
+    }
+    if (target.kind == HF_TARGET_REST) {
+        code = take_still(target.path, args, run_id != NULL ? run_id : what, s);
+        s->view.is_at_rest = true;
+        return code;
+    }
+    hf_source source = {.env = hf_env_posix(), .path = target.path};
+    hf_status status = take_from_owner(&op, &source, args, what, s);
+    if (status == HF_ERR_NOT_FOUND) {
+        return take_still(target.path, args, what, s);
+    }
+    return tell_failure(args, what, status, &op);
 }
 
 /* ---- show ------------------------------------------------------------------------------------------------------------- */
@@ -163,6 +247,10 @@ int hf_cmd_show(const hf_tool_args *args)
     if (args->word_count == 1 && args->full) {
         return hf_complain(HF_EXIT_USAGE, "--full needs a RUN");
     }
+    if (args->word_count == 1 &&
+        (strncmp(args->words[0], "temporal://", 11) == 0 || strcmp(args->words[0], "@") == 0)) {
+        return hf_cmd_list(args); /* a server tells no more */
+    }
     if (args->word_count == 1) {
         return hf_list_runs(args);
     }
@@ -174,8 +262,8 @@ int hf_cmd_show(const hf_tool_args *args)
     }
     hf_env *env = hf_env_posix();
     shown s;
-    shown_init(&s, env);
-    int code = take(args, args->words[1], &s);
+    hf_shown_init(&s);
+    int code = hf_shown_take(args, args->words[1], NULL, &s);
     if (code == HF_EXIT_FINE && args->json) {
         code = print_json(stdout, &s, true);
     } else if (code == HF_EXIT_FINE) {
@@ -192,7 +280,7 @@ int hf_cmd_show(const hf_tool_args *args)
         }
         hf_buf_deinit(&text);
     }
-    shown_deinit(&s);
+    hf_shown_deinit(&s);
     return code;
 }
 
@@ -237,7 +325,7 @@ static int export_all(hf_source *source, const char *folder)
             break;
         }
         shown s;
-        shown_init(&s, source->env);
+        hf_shown_init(&s);
         status = take_run(&op, look, number, &s);
         if (status == HF_OK) {
             code = put_out(folder, &s);
@@ -247,8 +335,11 @@ static int export_all(hf_source *source, const char *folder)
             hf_op_init(&op);
             status = HF_OK;
             damaged++;
+        } else if (status == HF_ERR_UNSUPPORTED) { /* an operation on many runs */
+            hf_op_init(&op);
+            status = HF_OK;
         }
-        shown_deinit(&s);
+        hf_shown_deinit(&s);
         hf_progress("%llu runs", (unsigned long long)count);
     }
     hf_progress(NULL);
@@ -285,11 +376,11 @@ int hf_cmd_export(const hf_tool_args *args)
         return code;
     }
     shown s;
-    shown_init(&s, hf_env_posix());
-    int code = take(args, args->run, &s);
+    hf_shown_init(&s);
+    int code = hf_shown_take(args, args->run, NULL, &s);
     if (code == HF_EXIT_FINE) {
         code = put_out(folder, &s);
     }
-    shown_deinit(&s);
+    hf_shown_deinit(&s);
     return code;
 }

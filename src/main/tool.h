@@ -10,22 +10,40 @@
 /* Exit codes. */
 enum {
     HF_EXIT_FINE = 0,
-    HF_EXIT_DAMAGED = 1, /* damage was found, or the work failed */
+    HF_EXIT_DAMAGED = 1, /* damage was found, or the work or the workflow failed */
     HF_EXIT_USAGE = 2,
-    HF_EXIT_CANNOT_OPEN = 3
+    HF_EXIT_CANNOT_OPEN = 3, /* or cannot reach, or nobody there who could answer */
+    HF_EXIT_NOT_FOUND = 4,
+    HF_EXIT_DENIED = 5,
+    HF_EXIT_CONFLICT = 6 /* its state does not allow it */
 };
 
 /* The command line of one command. */
 typedef struct hf_tool_args {
-    const char *words[4]; /* the arguments that are not options */
+    const char *words[4]; /* TARGET or FILE first: the arguments that are not options */
     int word_count;
     bool json;              /* --json */
     bool deep;              /* --deep */
     bool all;               /* --all */
     bool full;              /* --full */
+    bool first;             /* --first */
+    bool last;              /* --last */
+    bool follow;            /* --follow */
+    bool stuck;             /* --stuck */
+    bool once;              /* --once */
+    const char *id;         /* --id ID */
+    const char *queue;      /* --queue NAME */
+    const char *timeout;    /* --timeout SPAN */
+    const char *event;      /* --event N */
+    const char *activity;   /* --activity ID */
     const char *run;        /* --run ID */
     const char *out;        /* -o DIR */
     const char *limit;      /* --limit N */
+    const char *signal;     /* --signal NAME */
+    const char *input;      /* --input JSON */
+    const char *rate;       /* --rate N */
+    const char *reason;     /* --reason TEXT */
+    const char *from;       /* --from N */
     const char *namespace_; /* --namespace NS; "default" */
     bool has_namespace;     /* --namespace was given */
 } hf_tool_args;
@@ -33,8 +51,7 @@ typedef struct hf_tool_args {
 typedef struct hf_command {
     const char *names[2]; /* "db", "check" */
     const char *usage;    /* arguments and options, for the usage text */
-    const char
-        *options; /* letters of the options it knows: j(son) d(eep) a(ll) f(ull) r(un) o(ut) n(amespace) l(imit) */
+    const char *options;  /* letters of the options it knows (main.c) */
     int words_min;
     int words_max;
     const char *brief;
@@ -46,6 +63,8 @@ int hf_cmd_version(const hf_tool_args *args);
 int hf_cmd_check(const hf_tool_args *args);
 int hf_cmd_stats(const hf_tool_args *args);
 int hf_cmd_backup(const hf_tool_args *args);
+int hf_cmd_retention(const hf_tool_args *args); /* these two: keep.c */
+int hf_cmd_shrink(const hf_tool_args *args);
 int hf_cmd_export(const hf_tool_args *args);
 int hf_cmd_show(const hf_tool_args *args);
 int hf_cmd_list(const hf_tool_args *args); /* these eight: query.c */
@@ -56,9 +75,32 @@ int hf_cmd_namespace_deprecate(const hf_tool_args *args);
 int hf_cmd_attribute_list(const hf_tool_args *args);
 int hf_cmd_attribute_add(const hf_tool_args *args);
 int hf_cmd_attribute_remove(const hf_tool_args *args);
-int hf_cmd_serve(int argc, char **argv);     /* serve.c */
-int hf_cmd_start_dev(int argc, char **argv); /* serve.c */
-int hf_cmd_key_add(int argc, char **argv);   /* key.c, as the next two */
+int hf_cmd_namespace_delete(const hf_tool_args *args); /* these six: batch.c */
+int hf_cmd_delete(const hf_tool_args *args);
+int hf_cmd_batch_start(const hf_tool_args *args);
+int hf_cmd_batch_stop(const hf_tool_args *args);
+int hf_cmd_batch_show(const hf_tool_args *args);
+int hf_cmd_batch_list(const hf_tool_args *args);
+int hf_cmd_stream(const hf_tool_args *args); /* stream.c */
+int hf_cmd_start(const hf_tool_args *args);  /* these ten: act.c */
+int hf_cmd_stack(const hf_tool_args *args);
+int hf_cmd_run(const hf_tool_args *args);
+int hf_cmd_result(const hf_tool_args *args);
+int hf_cmd_signal(const hf_tool_args *args);
+int hf_cmd_query(const hf_tool_args *args);
+int hf_cmd_update(const hf_tool_args *args);
+int hf_cmd_cancel(const hf_tool_args *args);
+int hf_cmd_terminate(const hf_tool_args *args);
+int hf_cmd_reset(const hf_tool_args *args);
+int hf_cmd_why(const hf_tool_args *args);        /* why.c */
+int hf_list_stuck(const hf_tool_args *args);     /* stuck.c: list --stuck */
+int hf_cmd_top(const hf_tool_args *args);        /* stuck.c */
+int hf_cmd_completion(const hf_tool_args *args); /* main.c */
+int hf_cmd_serve(int argc, char **argv);         /* serve.c */
+int hf_cmd_start_dev(int argc, char **argv);     /* serve.c */
+bool hf_is_port(const char *word);               /* serve.c: `holdfast PORT` */
+int hf_cmd_test_server(const char *port);
+int hf_cmd_key_add(int argc, char **argv); /* key.c, as the next two */
 int hf_cmd_key_list(int argc, char **argv);
 int hf_cmd_key_revoke(int argc, char **argv);
 int hf_list_runs(const hf_tool_args *args); /* list.c: show without a run */
@@ -80,6 +122,23 @@ int hf_source_open(hf_source *source, const char *path);
 /* The same, but if the database is in use, its owner first makes a copy beside it, and the copy is opened. */
 int hf_source_open_still(hf_source *source, const char *path);
 void hf_source_close(hf_source *source);
+
+/* query.c: opens the target to change something: a file as a program does, or the program that has it open, or a server. A file that is not
+ * there is not made. NULL: it was told why. */
+hf_service *hf_change_open(const hf_tool_args *args, int *ret_code);
+/* Closes it; the exit code of what was done. */
+int hf_change_close(hf_service *service, hf_status status);
+
+/* ---- act.c: the input of a verb ------------------------------------------------------------------------------------------- */
+
+typedef struct hf_input {
+    hf_payload payload;
+    char *owned; /* the text, if it was read */
+} hf_input;
+
+/* JSON, @FILE or - for stdin; NULL = no input. False: it is not JSON, which was told with the byte. */
+bool hf_input_read(const char *word, hf_input *ret_input);
+void hf_input_free(hf_input *input);
 
 /* Prints "holdfast: ..." to stderr and returns `code`. */
 int hf_complain(int code, const char *format, ...) HF_PRINTF(2, 3);
@@ -112,6 +171,22 @@ typedef struct hf_run_view {
     const hf_pb_admin_insight *insight; /* from the program that has the file open; NULL = none, or an older version */
     bool is_full;                       /* show texts and payloads of any length */
 } hf_run_view;
+
+/* ---- show.c: a run, from wherever it is ------------------------------------------------------------------------------------- */
+
+/* A run and the memory that it uses. */
+typedef struct hf_shown {
+    hf_run_view view;
+    hf_buf history;
+    hf_buf description; /* from an owner: DescribeWorkflowExecutionResponse */
+    hf_buf insight;     /* from an owner: AdminInsight; empty = the owner is an older version without it */
+    hf_arena arena;
+} hf_shown;
+
+void hf_shown_init(hf_shown *shown);
+void hf_shown_deinit(hf_shown *shown);
+/* Finds the run by its workflow id or, in a file, by its run id; `run_id` may be NULL. Returns an exit code; a failure was told. */
+int hf_shown_take(const hf_tool_args *args, const char *what, const char *run_id, hf_shown *shown);
 
 /* Writes the timeline. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out);

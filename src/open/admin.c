@@ -1,17 +1,15 @@
-/* The owner's socket: tools ask a running program about its store instead of opening it.
+/* What tools ask a running program about its store instead of opening it.
  *
- * One thread, one request per connection, one answer at a time: requests come from people at a terminal. The thread
- * reads the requests of several connections side by side and answers the first that is complete, so a silent connection
- * delays nobody. The socket has mode 0600: only the same user can connect, and may then ask everything. No request can
- * harm the program: lengths are bounded (open.h), a connection that has sent no request after PATIENCE_S is closed, the
- * oldest one is closed when there are more than CALLERS_MAX, and an invalid request is answered with an error. A
- * backup, which may take long, sends an empty piece now and then: so the tool keeps waiting, and the owner notices when
- * the tool has gone.
+ * The host (host.c) reads the requests of all connections, and hands those of tools to the one thread here, which answers one at a time:
+ * they come from people at a terminal. No request can harm the program: lengths are bounded (open.h), a tool that does not read its answer
+ * is left after PATIENCE_S, and an invalid request is answered with an error. A backup, which may take long, sends an empty piece now and
+ * then: so the tool keeps waiting, and the owner notices when the tool has gone.
  *
  *     stats            figures of engine and store
  *     backup PATH      a consistent copy, made between commits; goes on when the tool goes away
  *     show NS ID       a workflow's description, what its code waits for if it is in memory, and its history
  *     list BEFORE MAX  the newest runs whose number is below BEFORE, at most MAX of them
+ *     calls VERSION    (host.c) the connection carries calls from now on
  *
  * Commands that need the whole store at rest (check, export) work on a backup, which the tool deletes afterwards. */
 #include "open/open.h"
@@ -19,34 +17,34 @@
 #include "base/latch.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "open/share.h"
 #include "service/witness.h"
 
 #include <stdio.h>
 
-enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAUSE_MS = 100, PAGE_EVENTS = 1000, CALLERS_MAX = 16 };
+enum { STACK_LEN = 512 * 1024, PATIENCE_S = 10, PAGE_EVENTS = 1000, JOBS_MAX = 16 };
 
-/* A connection whose request is not complete yet. */
-typedef struct caller {
+/* A request that waits for its answer. */
+typedef struct job {
+    hf_node node;
     int fd;
-    hf_instant deadline; /* when the connection is closed */
-    char *bytes;         /* the request; owned, CALLER_LEN bytes of memory */
-    size_t got;          /* bytes of the request that have been read */
-} caller;
-
-#define CALLER_LEN (HF_FRAME_HEAD_LEN + HF_FRAME_REQUEST_MAX)
+    hf_arena arena; /* of the request */
+    hf_pb_admin_request request;
+    hf_status status; /* not HF_OK: the request cannot be read, and `why` */
+    char why[HF_MESSAGE_LEN_MAX];
+} job;
 
 struct hf_admin {
     hf_env *env;
-    hf_service *engine;          /* borrowed; outlives this */
-    hf_service *front;           /* the service that callers and workers have: the guard before the engine; borrowed */
-    hf_poller *poller;           /* the thread waits here for the listener and the connections */
-    caller callers[CALLERS_MAX]; /* in order of arrival */
-    int caller_count;
-    int fd;                        /* the listener */
-    char address[HF_PATH_LEN_MAX]; /* "unix:PATH-sock" */
-    char socket[HF_PATH_LEN_MAX];  /* absolute path of the socket, for its removal; empty = the path is too long */
+    hf_service *engine; /* borrowed; outlives this */
+    hf_service *front;  /* the service that callers and workers have: the guard before the engine; borrowed */
+    hf_host *host;      /* owned */
+    hf_poller *poller;  /* the thread waits here for jobs and for the tool that it answers */
     hf_thread *thread;
     atomic_bool stopping;
+    hf_spin lock; /* protects the next two */
+    hf_list jobs; /* in order of arrival */
+    int job_count;
 };
 
 /* One connection. */
@@ -114,6 +112,10 @@ static hf_status answer_stats(talk *t)
         .runs_in_memory = stats.runs,
         .memory_bytes = stats.mem_used,
         .reopened = stats.reopened,
+        .ended_runs = stats.ended,
+        .ended_bytes = stats.ended_len,
+        .expired_runs = stats.expired,
+        .expired_bytes = stats.expired_len,
     };
     hf_admin_stats_of(&stats.store, &msg);
     return say_message(t, "stats", &hf_pb_admin_stats_type, &msg, HF_FRAME_CHUNK_LEN);
@@ -275,7 +277,8 @@ static hf_status answer(talk *t, const hf_pb_admin_request *request)
         which++;
     }
     if (which == HF_COUNT_OF(VERBS)) {
-        return hf_fail(&t->op, HF_ERR_INVALID, "there is no verb \"%.40s\": the verbs are stats, backup, show and list",
+        return hf_fail(&t->op, HF_ERR_INVALID,
+                       "there is no verb \"%.40s\": the verbs are stats, backup, show, list and calls",
                        request->verb.len > 0 ? hf_arena_copy(&t->arena, request->verb).data : "");
     }
     if (request->args.count != VERBS[which].arg_count) {
@@ -294,23 +297,15 @@ static hf_status answer(talk *t, const hf_pb_admin_request *request)
     }
 }
 
-/* Answers one caller. `status` and `op` are the result of reading the request. */
-static void serve(hf_admin *admin, const caller *c, hf_status status, const hf_op *op)
+static void serve(hf_admin *admin, const job *j)
 {
     hf_env *env = admin->env;
-    talk t = {.admin = admin, .wire = {.env = env, .poller = admin->poller, .fd = c->fd, .stopping = &admin->stopping}};
+    talk t = {.admin = admin, .wire = {.env = env, .poller = admin->poller, .fd = j->fd, .stopping = &admin->stopping}};
     t.wire.deadline = from_now(env, hf_seconds(PATIENCE_S));
     t.said = env->ops->now(env);
     hf_arena_init(&t.arena, hf_env_memory(env));
-    t.op = *op;
-    hf_pb_admin_request request = {0};
-    if (status == HF_OK) {
-        hf_str bytes = hf_str_of_len(c->bytes + HF_FRAME_HEAD_LEN, c->got - HF_FRAME_HEAD_LEN);
-        status = hf_pb_decode(&t.op, &hf_pb_admin_request_type, bytes, &t.arena, &request);
-    }
-    if (status == HF_OK) {
-        status = answer(&t, &request);
-    }
+    hf_op_init(&t.op);
+    hf_status status = j->status == HF_OK ? answer(&t, &j->request) : hf_fail(&t.op, j->status, "%s", j->why);
     hf_pb_admin_response last = {.status = (int32_t)status, .last = true};
     if (status != HF_OK) {
         last.message = hf_str_of(t.op.message);
@@ -319,102 +314,85 @@ static void serve(hf_admin *admin, const caller *c, hf_status status, const hf_o
     hf_arena_deinit(&t.arena);
 }
 
-static void hang_up(hf_admin *admin, int idx)
+static void drop(hf_admin *admin, job *j)
 {
-    caller *c = &admin->callers[idx];
-    admin->env->ops->close(admin->env, c->fd);
-    admin->env->ops->release(admin->env, c->bytes, CALLER_LEN);
-    admin->caller_count--;
-    memmove(c, c + 1, (size_t)(admin->caller_count - idx) * sizeof *c);
+    admin->env->ops->close(admin->env, j->fd);
+    hf_arena_deinit(&j->arena);
+    admin->env->ops->release(admin->env, j, sizeof *j);
 }
 
-/* Accepts all connections that are there: the poller reports each only once. True: a connection could not be accepted
- * and stays in the queue, for example because no descriptor was free. */
-static bool pick_up(hf_admin *admin)
+static job *next_job(hf_admin *admin)
 {
-    hf_env *env = admin->env;
-    hf_op op;
-    hf_op_init(&op);
-    caller c = {.fd = -1};
-    char peer[HF_ADDRESS_LEN_MAX];
-    hf_status status = HF_OK;
-    while ((status = env->ops->accept(env, &op, admin->fd, &c.fd, peer)) == HF_OK) {
-        if (admin->caller_count == CALLERS_MAX) {
-            hang_up(admin, 0);
-        }
-        c.bytes = env->ops->allocate(env, CALLER_LEN, 0);
-        c.deadline = from_now(env, hf_seconds(PATIENCE_S));
-        if (c.bytes == NULL ||
-            env->ops->poller_set(env, &op, admin->poller, c.fd, HF_READABLE | HF_WRITABLE, true, admin) != HF_OK) {
-            env->ops->release(env, c.bytes, CALLER_LEN);
-            env->ops->close(env, c.fd);
-        } else {
-            admin->callers[admin->caller_count++] = c;
-        }
-        hf_op_init(&op);
-    }
-    return status != HF_ERR_AGAIN && hf_status_may_pass(status);
+    hf_spin_lock(&admin->lock);
+    hf_node *node = hf_list_pop_front(&admin->jobs);
+    admin->job_count -= node != NULL ? 1 : 0;
+    hf_spin_unlock(&admin->lock);
+    return node != NULL ? HF_CONTAINER(node, job, node) : NULL;
 }
 
-/* Answers the first caller whose request is complete, or failed, or timed out. False: there is none. */
-static bool serve_one(hf_admin *admin)
+/* On the host's thread. */
+static void take_request(void *state, int fd, const hf_pb_admin_request *request, hf_status status, const char *why)
 {
+    hf_admin *admin = state;
     hf_env *env = admin->env;
-    int64_t now = env->ops->now(env).ns;
-    for (int i = 0; i < admin->caller_count; i++) {
-        caller *c = &admin->callers[i];
-        hf_op op;
-        hf_op_init(&op);
-        hf_status status = hf_frame_gather(&op, env, c->fd, c->bytes, &c->got);
-        if (status == HF_ERR_AGAIN && now < c->deadline.ns) {
-            continue;
-        }
-        if (status == HF_ERR_AGAIN) {
-            hf_op_init(&op);
-            status = hf_fail(&op, HF_ERR_TIMEOUT, "timed out while waiting for the request");
-        }
-        serve(admin, c, status, &op);
-        hang_up(admin, i);
-        return true;
+    job *j = env->ops->allocate(env, sizeof *j, 0);
+    if (j == NULL) {
+        env->ops->close(env, fd);
+        return;
     }
-    return false;
+    *j = (job){.fd = fd, .status = status};
+    hf_arena_init(&j->arena, hf_env_memory(env));
+    (void)snprintf(j->why, sizeof j->why, "%s", why);
+    if (status == HF_OK && hf_pb_copy(&hf_pb_admin_request_type, request, &j->arena, &j->request) != HF_OK) {
+        drop(admin, j);
+        return;
+    }
+    job *oldest = NULL;
+    hf_spin_lock(&admin->lock);
+    hf_list_push_back(&admin->jobs, &j->node);
+    if (++admin->job_count > JOBS_MAX) {
+        oldest = HF_CONTAINER(hf_list_pop_front(&admin->jobs), job, node);
+        admin->job_count--;
+    }
+    hf_spin_unlock(&admin->lock);
+    if (oldest != NULL) {
+        drop(admin, oldest);
+    }
+    env->ops->poller_ring(env, admin->poller);
 }
 
 static void admin_main(void *arg)
 {
     hf_admin *admin = arg;
     hf_env *env = admin->env;
+    job *j = NULL;
     while (!atomic_load(&admin->stopping)) {
-        bool is_left = pick_up(admin);
-        if (!serve_one(admin)) {
-            hf_instant until = admin->caller_count > 0 ? admin->callers[0].deadline : HF_INSTANT_NEVER;
-            hf_instant again = from_now(env, hf_milliseconds(PAUSE_MS));
-            until = is_left && again.ns < until.ns ? again : until;
+        j = next_job(admin);
+        hf_op op;
+        hf_op_init(&op);
+        if (j == NULL) {
             hf_event events[4];
-            (void)env->ops->poller_wait(env, admin->poller, events, (int)HF_COUNT_OF(events), until);
+            (void)env->ops->poller_wait(env, admin->poller, events, (int)HF_COUNT_OF(events), HF_INSTANT_NEVER);
+            continue;
         }
+        if (env->ops->poller_set(env, &op, admin->poller, j->fd, HF_READABLE | HF_WRITABLE, true, admin) == HF_OK) {
+            serve(admin, j);
+        }
+        drop(admin, j);
     }
-    while (admin->caller_count > 0) {
-        hang_up(admin, 0);
+    while ((j = next_job(admin)) != NULL) {
+        drop(admin, j);
     }
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------------- */
 
-static hf_status remove_socket(hf_op *op, hf_admin *admin)
-{
-    return admin->socket[0] != '\0' ? admin->env->ops->socket_remove(admin->env, op, admin->socket) : HF_OK;
-}
-
-static hf_status start(hf_op *op, hf_admin *admin)
+static hf_status start(hf_op *op, hf_admin *admin, const char *path)
 {
     hf_env *env = admin->env;
-    char bound[HF_ADDRESS_LEN_MAX];
-    HF_TRY(remove_socket(op, admin)); /* we are the owner: a socket that exists was left by a crash */
-    HF_TRY(env->ops->listen(env, op, admin->address, BACKLOG, true, &admin->fd, bound));
     HF_TRY(env->ops->poller_open(env, op, &admin->poller));
-    HF_TRY(env->ops->poller_set(env, op, admin->poller, admin->fd, HF_READABLE, true, admin));
-    return env->ops->thread_start(env, op, "hf-admin", STACK_LEN, admin_main, admin, &admin->thread);
+    HF_TRY(env->ops->thread_start(env, op, "hf-admin", STACK_LEN, admin_main, admin, &admin->thread));
+    return hf_host_open(op, env, path, admin->engine, take_request, admin, &admin->host);
 }
 
 hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_service *front,
@@ -424,12 +402,9 @@ hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *en
     if (admin == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the socket beside the store");
     }
-    *admin = (hf_admin){.env = env, .engine = engine, .front = front, .fd = -1};
-    hf_admin_address(path, admin->address);
-    if (!hf_beside(path, "-sock", admin->socket)) {
-        admin->socket[0] = '\0';
-    }
-    hf_status status = start(op, admin);
+    *admin = (hf_admin){.env = env, .engine = engine, .front = front};
+    hf_list_init(&admin->jobs);
+    hf_status status = start(op, admin, path);
     if (status != HF_OK) {
         hf_admin_close(admin);
         return status;
@@ -444,17 +419,13 @@ void hf_admin_close(hf_admin *admin)
         return;
     }
     hf_env *env = admin->env;
+    hf_host_close(admin->host); /* no request comes any more */
     atomic_store(&admin->stopping, true);
     if (admin->thread != NULL) {
         env->ops->poller_ring(env, admin->poller);
         env->ops->thread_join(env, admin->thread);
     }
-    if (admin->fd >= 0) {
-        hf_op op;
-        hf_op_init(&op);
-        env->ops->close(env, admin->fd);
-        (void)remove_socket(&op, admin);
-    }
+    hf_assert(hf_list_is_empty(&admin->jobs));
     if (admin->poller != NULL) {
         env->ops->poller_close(env, admin->poller);
     }

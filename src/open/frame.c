@@ -94,27 +94,6 @@ static hf_status body_len(hf_op *op, const char *bytes, size_t len_max, size_t *
     return HF_OK;
 }
 
-hf_status hf_frame_gather(hf_op *op, hf_env *env, int fd, char *bytes, size_t *got)
-{
-    size_t whole = HEAD_LEN;
-    for (;;) {
-        if (*got >= HEAD_LEN) {
-            size_t len = 0;
-            HF_TRY(body_len(op, bytes, HF_FRAME_REQUEST_MAX, &len));
-            whole = HEAD_LEN + len;
-        }
-        if (*got >= HEAD_LEN && *got == whole) {
-            return HF_OK;
-        }
-        size_t more = 0;
-        HF_TRY(env->ops->read(env, op, fd, bytes + *got, whole - *got, &more));
-        if (more == 0) {
-            return hf_fail(op, HF_ERR_CLOSED, "the other side has closed the connection");
-        }
-        *got += more;
-    }
-}
-
 hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
                         void *ret_msg)
 {

@@ -1,6 +1,6 @@
 /* hf_open: makes a service from an address.
  *
- *     caller -> guard (service/guard.h) -> engine -> store queue -> SQLite
+ *     caller -> guard (service/guard.h) -> [share] -> engine -> store queue -> SQLite
  *                   |
  *                   +-- owner: the lock beside the file          taken first, released last
  *                   +-- admin: the socket beside the file        opened last, closed first
@@ -14,6 +14,7 @@
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
 #include "history/limits.h"
+#include "open/share.h"
 #include "service/guard.h"
 #include "store/mem.h"
 
@@ -24,24 +25,48 @@
 enum { CLOSE_BOUND_S = 60 }; /* seconds that a canceled fiber waits for the store */
 
 typedef struct hf_opened {
-    hf_guard guard;      /* callers see its service */
-    hf_env *env;         /* environment of all parts */
-    hf_word *marker;     /* the guard's fork marker; owned */
-    hf_service *engine;  /* the service behind the guard; owned */
-    hf_file_owner owner; /* the lock that makes the file ours */
-    hf_admin *admin;     /* owned; NULL = tools cannot ask this program */
-    hf_log_sink log;     /* the sink that the host gave to the runtime, or log_to_env */
-    void *log_state;     /* argument of log */
+    hf_guard guard;                     /* callers see its service */
+    hf_env *env;                        /* environment of all parts */
+    hf_word *marker;                    /* the guard's fork marker; owned */
+    hf_service *engine;                 /* the engine of this process, or the remote service; NULL = none; owned */
+    hf_file_owner owner;                /* the lock that makes the file ours */
+    hf_admin *admin;                    /* owned; NULL = tools cannot ask this program */
+    hf_share *share;                    /* owner:, share=yes: behind the guard, before the engine; owned. Its thread may
+                                           fill in the three above, until it is stopped */
+    hf_service_address place;           /* for that */
+    hf_log_sink log;                    /* the sink that the host gave to the runtime, or log_to_env */
+    void *log_state;                    /* argument of log */
+    bool skips_time;                    /* hf_open_skipping */
+    int64_t clock_at;                   /* hf_open_standing; else 0 */
+    hf_store *store;                    /* while it is opened: the store that was given; NULL = that of the address */
+    const char *api_key;                /* while it is opened; borrowed */
+    char namespace_[HF_ID_LEN_MAX + 1]; /* for calls that name none; empty = "default" */
 } hf_opened;
+
+/* The socket, the engine and the lock, in this order (open-O1). */
+static hf_status close_parts(hf_op *op, hf_opened *opened)
+{
+    hf_admin_close(opened->admin);
+    hf_status status = opened->engine != NULL ? opened->engine->ops->close(op, opened->engine) : HF_OK;
+    hf_file_owner_release(opened->env, &opened->owner);
+    opened->admin = NULL;
+    opened->engine = NULL;
+    return status;
+}
 
 /* Also closes a service that was opened only in part. */
 static hf_status close_opened(hf_op *op, hf_guard *guard)
 {
     hf_opened *opened = HF_CONTAINER(guard, hf_opened, guard);
     hf_env *env = opened->env;
-    hf_admin_close(opened->admin);
-    hf_status status = opened->engine != NULL ? opened->engine->ops->close(op, opened->engine) : HF_OK;
-    hf_file_owner_release(env, &opened->owner);
+    if (opened->share != NULL) {
+        hf_share_stop(opened->share);
+    }
+    hf_status status = close_parts(op, opened);
+    if (opened->share != NULL) {
+        hf_share_free(opened->share);
+    }
+    hf_store_close(opened->store);
     if (opened->marker != NULL) {
         env->ops->fork_marker_close(env, opened->marker);
     }
@@ -73,11 +98,14 @@ static hf_status reread(void *state, hf_op *op, const char *path)
 static hf_status open_store(hf_op *op, hf_opened *opened, const hf_service_address *place, hf_store **ret_store)
 {
     hf_allocator memory = hf_env_memory(opened->env);
+    if (opened->store != NULL) {
+        *ret_store = opened->store;
+        opened->store = NULL; /* the engine takes it */
+        return HF_OK;
+    }
     if (place->scheme == HF_SCHEME_MEMORY) {
         return hf_mem_store_open(op, memory, ret_store);
     }
-    int64_t holder = 0;
-    HF_TRY(hf_file_owner_take(op, opened->env, place->path, false, &opened->owner, &holder));
     hf_sqlite_options options = {
         .durability = place->durability,
         .cache_len = hf_service_address_shares(place).cache,
@@ -101,25 +129,93 @@ static void open_admin(hf_opened *opened, const hf_service_address *place)
     }
 }
 
-static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_address *place)
+/* The lock is taken (open-O1). */
+static hf_status open_engine(hf_op *op, hf_opened *opened, const hf_service_address *place)
 {
     hf_store *store = NULL;
-    opened->marker = opened->env->ops->fork_marker_open(opened->env);
-    if (opened->marker == NULL) {
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for the fork marker");
-    }
-    opened->guard.marker = opened->marker;
     HF_TRY(open_store(op, opened, place, &store));
     hf_shares shares = hf_service_address_shares(place);
     hf_engine_options options = {
-        .is_strict = true,
+        .has_retention = place->has_retention,
+        .retention = place->retention,
+        .is_strict = !opened->skips_time, /* users' tests register nothing */
+        .skips_time = opened->skips_time,
+        .clock_at = opened->clock_at,
         .mem_max = shares.state,
         .journal_len_max = shares.journal,
         .payload_len_max = opened->guard.service.codec != NULL ? HF_CODED_LEN_MAX : 0,
         .log = opened->log,
         .log_state = opened->log_state,
     };
-    HF_TRY(hf_engine_open(op, opened->env, store, &options, &opened->engine));
+    return hf_engine_open(op, opened->env, store, &options, &opened->engine);
+}
+
+static hf_status take_file(hf_op *op, hf_opened *opened, const hf_service_address *place)
+{
+    int64_t holder = 0;
+    return place->scheme == HF_SCHEME_SQLITE && opened->store == NULL
+               ? hf_file_owner_take(op, opened->env, place->path, false, &opened->owner, &holder)
+               : HF_OK;
+}
+
+/* The owner has gone: this process takes its place, if no other one has. On the thread of the share. */
+static hf_status become_owner(void *state, hf_op *op, hf_service **ret_engine)
+{
+    hf_opened *opened = state;
+    HF_TRY(take_file(op, opened, &opened->place));
+    hf_status status = open_engine(op, opened, &opened->place);
+    if (status != HF_OK) {
+        hf_op ignored;
+        hf_op_init(&ignored);
+        (void)close_parts(&ignored, opened);
+        return status != HF_ERR_EXISTS ? status : HF_ERR_STORE; /* EXISTS would mean that there is an owner */
+    }
+    open_admin(opened, &opened->place);
+    *ret_engine = opened->engine;
+    return HF_OK;
+}
+
+/* owner:PATH, or sqlite:PATH?share=yes: this process is the owner, or asks it. */
+static hf_status open_shared(hf_op *op, hf_opened *opened, const hf_service_address *place)
+{
+    hf_share_options options = {.path = place->path, .log = opened->log, .log_state = opened->log_state};
+    opened->place = *place;
+    opened->place.namespace_ = (hf_str){0}; /* it points into the caller's text */
+    if (place->scheme == HF_SCHEME_SQLITE) {
+        options.become = become_owner;
+        options.become_state = opened;
+        hf_op tried;
+        hf_op_init(&tried);
+        hf_status status = become_owner(opened, &tried, &options.local);
+        if (status != HF_OK && status != HF_ERR_EXISTS) {
+            return hf_fail(op, status, "%s", tried.message);
+        }
+    }
+    HF_TRY(hf_share_open(op, opened->env, &options, &opened->share));
+    opened->guard.behind = hf_share_service(opened->share);
+    return HF_OK;
+}
+
+static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_address *place)
+{
+    opened->marker = opened->env->ops->fork_marker_open(opened->env);
+    if (opened->marker == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the fork marker");
+    }
+    opened->guard.marker = opened->marker;
+    if (place->scheme == HF_SCHEME_REMOTE) {
+        HF_TRY(
+            hf_open_remote(op, opened->env, place, opened->api_key, opened->log, opened->log_state, &opened->engine));
+        opened->api_key = NULL; /* the caller's: it was copied */
+        opened->guard.behind = opened->engine;
+        opened->guard.service.is_foreign = opened->engine->is_foreign;
+        return HF_OK;
+    }
+    if (place->scheme == HF_SCHEME_OWNER || place->is_shared) {
+        return open_shared(op, opened, place);
+    }
+    HF_TRY(take_file(op, opened, place));
+    HF_TRY(open_engine(op, opened, place));
     opened->guard.behind = opened->engine;
     open_admin(opened, place);
     return HF_OK;
@@ -131,8 +227,12 @@ typedef struct opening {
     const hf_codec *codec;    /* may be NULL */
     hf_header_hook on_header; /* may be NULL */
     void *on_header_arg;
+    const char *api_key; /* may be NULL */
     hf_env *env;
     hf_service_address place;
+    bool skips_time;   /* hf_open_skipping */
+    int64_t clock_at;  /* hf_open_standing; else 0 */
+    hf_store *store;   /* hf_open_standing; else NULL */
     hf_opened *opened; /* the result; NULL = op says why there is none */
     hf_op op;
 } opening;
@@ -142,6 +242,7 @@ static hf_status open_now(void *arg)
     opening *o = arg;
     hf_opened *opened = o->env->ops->allocate(o->env, sizeof *opened, 0);
     if (opened == NULL) {
+        hf_store_close(o->store);
         (void)hf_fail(&o->op, HF_ERR_NOMEM, "no memory for a service");
         return HF_OK;
     }
@@ -150,11 +251,21 @@ static hf_status open_now(void *arg)
         .env = o->env,
         .log = has_log ? o->runtime->log : log_to_env,
         .log_state = has_log ? o->runtime->log_state : o->env,
+        .skips_time = o->skips_time,
+        .clock_at = o->clock_at,
+        .store = o->store,
+        .api_key = o->api_key,
     };
     hf_guard_init(&opened->guard, close_opened);
     opened->guard.service.codec = o->codec;
     opened->guard.service.on_header = o->on_header;
     opened->guard.service.on_header_arg = o->on_header_arg;
+    opened->guard.service.is_remote =
+        o->place.scheme == HF_SCHEME_REMOTE || o->place.scheme == HF_SCHEME_OWNER || o->place.is_shared;
+    if (o->place.namespace_.len > 0) {
+        memcpy(opened->namespace_, o->place.namespace_.data, o->place.namespace_.len); /* the parser knows its length */
+        opened->guard.service.namespace_ = opened->namespace_;
+    }
     if (open_parts(&o->op, opened, &o->place) != HF_OK) {
         hf_op ignored; /* the failure of the opening is reported, not one of the closing */
         hf_op_init(&ignored);
@@ -179,16 +290,70 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
     o.codec = codec;
     o.on_header = options->on_header;
     o.on_header_arg = options->on_header_arg;
+    o.api_key = options->api_key;
     if (codec != NULL && (codec->encoding == NULL || codec->encode == NULL || codec->decode == NULL)) {
         return hf_raise(HF_ERR_MISUSE, "hf_open: a codec needs an encoding and both functions");
     }
-    if (hf_service_address_parse(&o.op, address, &o.place) == HF_OK) {
+    hf_status parsed = hf_service_address_parse(&o.op, address, &o.place);
+    if (parsed == HF_OK && o.api_key != NULL && o.place.scheme != HF_SCHEME_REMOTE) {
+        return hf_raise(HF_ERR_MISUSE, "hf_open: .api_key is for temporal://");
+    }
+    if (parsed == HF_OK) {
         HF_TRY(hf_block(open_now, &o));
     }
     if (o.opened == NULL) {
         return hf_raise(o.op.status, "%s", o.op.message);
     }
     *ret_service = &o.opened->guard.service;
+    return HF_OK;
+}
+
+static hf_status open_for_tests(opening *o, hf_service **ret_service)
+{
+    o->place.scheme = HF_SCHEME_MEMORY;
+    o->skips_time = true;
+    o->env = o->runtime != NULL ? o->runtime->env : hf_env_posix();
+    hf_op_init(&o->op);
+    HF_TRY(hf_block(open_now, o));
+    if (o->opened == NULL) {
+        return hf_raise(o->op.status, "%s", o->op.message);
+    }
+    *ret_service = &o->opened->guard.service;
+    return HF_OK;
+}
+
+hf_status hf_open_skipping(hf_service **ret_service)
+{
+    opening o = {.runtime = hf_runtime_current()};
+    return open_for_tests(&o, ret_service);
+}
+
+hf_status hf_open_standing(hf_runtime *runtime, hf_store *store, hf_time clock_at, hf_service **ret_service)
+{
+    hf_assert(clock_at.ns > 0);
+    opening o = {.runtime = runtime, .store = store, .clock_at = clock_at.ns};
+    return open_for_tests(&o, ret_service);
+}
+
+hf_status hf_open_figures(hf_op *op, hf_service *service, hf_pb_admin_stats *ret_stats)
+{
+    hf_opened *opened = HF_CONTAINER(HF_CONTAINER(service, hf_guard, service), hf_opened, guard);
+    hf_engine_stats stats;
+    if (opened->share != NULL || opened->engine == NULL) {
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "the engine may be in another process");
+    }
+    HF_TRY(hf_engine_stats_get(op, opened->engine, false, &stats));
+    *ret_stats = (hf_pb_admin_stats){
+        .calls = stats.calls,
+        .transitions = stats.transitions,
+        .commits = stats.commits,
+        .runs_in_memory = stats.runs,
+        .memory_bytes = stats.mem_used,
+        .reopened = stats.reopened,
+    };
+    hf_admin_stats_of(&stats.store, ret_stats);
+    ret_stats->rows.items = NULL; /* they were not counted, and point into `stats` */
+    ret_stats->rows.count = 0;
     return HF_OK;
 }
 

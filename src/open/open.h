@@ -13,16 +13,34 @@
 
 typedef enum hf_scheme {
     HF_SCHEME_SQLITE, /* the engine in this process, on a file */
-    HF_SCHEME_MEMORY  /* the same on a store in memory, which is lost when it is closed */
+    HF_SCHEME_MEMORY, /* the same on a store in memory, which is lost when it is closed */
+    HF_SCHEME_REMOTE, /* an engine in another process, over gRPC */
+    HF_SCHEME_OWNER   /* the engine of the process that has the file open, over the socket beside it */
 } hf_scheme;
 
 typedef struct hf_service_address {
     hf_scheme scheme;
-    char path[HF_PATH_LEN_MAX]; /* sqlite: as given */
+    char path[HF_PATH_LEN_MAX]; /* sqlite, owner: as given */
+    bool is_shared;             /* sqlite: other processes may have it, too, and one of them is the owner */
     size_t mem;                 /* bytes for everything; 0 = each part's own default */
     size_t log_len_max;         /* bytes of write-ahead log before a checkpoint; 0 = the store's default */
     hf_durability durability;
+    bool has_retention; /* how long the namespace "default" keeps runs after their end was given: */
+    int64_t retention;  /* ns; 0 = for ever */
+    /* temporal: the texts point into the address. */
+    hf_str host; /* IPv6 with its brackets */
+    hf_str port;
+    bool is_tls;
+    hf_str namespace_;   /* for calls that name none; empty = "default" */
+    hf_str ca;           /* a file in PEM, as the next two; empty = the certificates of the system */
+    hf_str certificate;  /* empty = none */
+    hf_str key;          /* of the certificate */
+    hf_str server_name;  /* empty = the host */
+    hf_str api_key_file; /* empty = none */
 } hf_service_address;
+
+/* "30d", "12h", "90m", "45s" or "0" as nanoseconds. False: it is not such a span. */
+bool hf_retention_parse(hf_str text, int64_t *ret_ns);
 
 /* Parses an address. Fails: HF_ERR_INVALID, with a message that lists the valid schemes or keys. */
 hf_status hf_service_address_parse(hf_op *op, const char *address, hf_service_address *ret_place);
@@ -34,6 +52,24 @@ typedef struct hf_shares {
     size_t journal; /* part of `state`: changes that are only in the journal yet, and so are read after a crash */
 } hf_shares;
 hf_shares hf_service_address_shares(const hf_service_address *place); /* zeros = defaults */
+
+/* ---- open.c ---------------------------------------------------------------------------------------------------------- */
+
+/* A service in memory for tests, whose clock is moved by the calls of TestService (engine/skip.c). It knows every namespace and search
+ * attribute. Closed by hf_close. Fails: as hf_open. */
+hf_status hf_open_skipping(hf_service **ret_service);
+/* The same on a runtime and a store (which it takes, also on failure; NULL = a new one in memory), with a clock that begins at `clock_at` and moves
+ * only by skips. */
+hf_status hf_open_standing(hf_runtime *runtime, hf_store *store, hf_time clock_at, hf_service **ret_service);
+/* Figures of the engine and the store behind a service of hf_open or hf_open_skipping; rows are not counted. Blocks: not on a fiber.
+ * Fails: what the store says. */
+hf_status hf_open_figures(hf_op *op, hf_service *service, hf_pb_admin_stats *ret_stats);
+/* ---- remote.c ---------------------------------------------------------------------------------------------------------- */
+
+/* A service over the network. `api_key` NULL: that of the address, if it has one. Blocks. Fails: HF_ERR_INVALID (a file cannot be
+ * used, a key without TLS), HF_ERR_UNAVAILABLE and others of hf_remote_open, HF_ERR_UNSUPPORTED (this library was built without). */
+hf_status hf_open_remote(hf_op *op, hf_env *env, const hf_service_address *place, const char *api_key, hf_log_sink log,
+                         void *log_state, hf_service **ret_service);
 
 /* ---- beside.c ---------------------------------------------------------------------------------------------------------- */
 
@@ -58,12 +94,12 @@ hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_b
                              int64_t *ret_holder);
 void hf_file_owner_release(hf_env *env, hf_file_owner *owner); /* accepts an owner that was not taken (zeroed) */
 
-/* ---- admin.c: the owner's socket ---------------------------------------------------------------------------------------- */
+/* ---- admin.c: what tools ask the owner (share.h: the socket) ---------------------------------------------------------------------------------------- */
 
 typedef struct hf_admin hf_admin;
 
-/* Listens on a socket beside the database at `path` and answers the requests of tools (proto/holdfast/admin.proto), on
- * a thread of its own. `engine` and `front` must outlive it. Fails: HF_ERR_INVALID (the path is too long for a socket),
+/* Listens on a socket beside the database at `path`, and answers the requests of tools (proto/holdfast/admin.proto) and the calls of other
+ * processes (share.h), on two threads. `engine` and `front` must outlive it. Fails: HF_ERR_INVALID (the path is too long for a socket),
  * HF_ERR_LIMIT, HF_ERR_NOMEM, statuses of listen. */
 hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_service *front,
                         hf_admin **ret_admin);
@@ -125,11 +161,6 @@ typedef struct hf_wire {
 hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const void *msg, hf_allocator memory);
 hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
                         void *ret_msg);
-
-/* Reads as much of a request as is there, without waiting. `bytes` has room for the longest request and its head;
- * `*got` bytes of it are filled. HF_OK: the request is complete. Fails: HF_ERR_AGAIN (it is not), HF_ERR_CLOSED,
- * HF_ERR_TOO_BIG, statuses of read. */
-hf_status hf_frame_gather(hf_op *op, hf_env *env, int fd, char *bytes, size_t *got);
 
 /* Writes "unix:PATH-sock" to a buffer of HF_PATH_LEN_MAX bytes. A path that is not a link is used as given, not made
  * absolute: the address of a socket may only be about 100 bytes long. */

@@ -6,6 +6,7 @@
 #include "run/machines.h"
 
 #include "base/digest.h"
+#include "run/stream.h"
 
 #include <string.h>
 
@@ -288,7 +289,8 @@ static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
 static hf_status apply_leaving(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 {
     bool is_known = field->number == HF_CHANGE_UNNAMED || (field->value > 0 && field->value < HF_DELETING_COUNT);
-    if (hf_run_is_open(run) || run->event_count == 0 || !is_known) {
+    bool has_begun = run->event_count > 0 || run->operation.len > 0;
+    if (hf_run_is_open(run) || !has_begun || !is_known) {
         return hf_fail(a->op, HF_ERR_INVALID, "run %lld cannot be deleted or lose its name", (long long)run->number);
     }
     if (field->number == HF_CHANGE_UNNAMED) {
@@ -354,6 +356,20 @@ hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
         return hf_activity_apply_paused(a, run, field->bytes);
     case HF_CHANGE_ACTIVITY_CONTROLLED:
         return hf_activity_apply_controlled(a, run, field->bytes);
+    case HF_CHANGE_OPERATION_STARTED:
+        return hf_operation_apply_started(a, run, field->bytes);
+    case HF_CHANGE_OPERATION_MOVED:
+        return hf_operation_apply_moved(a, run, field->bytes);
+    case HF_CHANGE_STREAM_APPENDED:
+        return hf_run_stream_apply_appended(a, run, field->bytes);
+    case HF_CHANGE_STREAM_BEGAN:
+        return hf_run_stream_apply_began(a, run, field->bytes);
+    case HF_CHANGE_KEPT:
+        if ((int64_t)field->value <= 0 || run->close_event_id != 0) {
+            return hf_fail(a->op, HF_ERR_INVALID, "run %lld cannot be kept like that", (long long)run->number);
+        }
+        run->keep = (int64_t)field->value;
+        return HF_OK;
     case HF_CHANGE_DELETING:
     case HF_CHANGE_UNNAMED:
         return apply_leaving(a, run, field);

@@ -130,8 +130,11 @@ int32_t hf_activity_timeout_passed(const hf_activity *activity, int64_t now)
 
 int64_t hf_run_next_due(const hf_run *run)
 {
-    if (!hf_run_is_open(run)) {
-        return INT64_MAX;
+    if (run->kind == HF_KIND_OPERATION) { /* also one that has ended: it is deleted then */
+        return run->deleting == HF_DELETING_NOT ? run->operation_due : INT64_MAX;
+    }
+    if (!hf_run_is_open(run)) { /* one that is kept for a span of its own is deleted then */
+        return run->keep > 0 && run->deleting == HF_DELETING_NOT ? hf_bound_end(run->close_time, run->keep) : INT64_MAX;
     }
     int64_t due = hf_wft_deadline(run);
     if (run->first_task_at != 0) {

@@ -20,6 +20,12 @@ static void *decode_new(hf_arena *arena, const hf_owned *bytes, const hf_pb_type
     return msg != NULL && decode_copy(arena, bytes, type, msg) ? msg : NULL;
 }
 
+/* The same, or an empty message if there are no bytes. */
+static void *decode_or_empty(hf_arena *arena, const hf_owned *bytes, const hf_pb_type *type, size_t len)
+{
+    return bytes->len > 0 ? decode_new(arena, bytes, type, len) : hf_arena_zero(arena, len, _Alignof(max_align_t));
+}
+
 /* When a span that begins at `time` is over; none, if it never is. */
 static hf_pb_timestamp end_of(int64_t time, int64_t span)
 {
@@ -153,7 +159,9 @@ static void describe_config(hf_arena *arena, const hf_run *run, hf_pb_workflow_e
         config->task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
         config->task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
     }
-    config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout));
+    if (run->execution_timeout > 0) { /* unlike the others it has no default */
+        config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout));
+    }
     config->workflow_run_timeout = hf_pb_duration_of(hf_nanoseconds(run->run_timeout));
     config->default_workflow_task_timeout = hf_pb_duration_of(hf_nanoseconds(run->task_timeout));
     config->user_metadata =
@@ -167,9 +175,9 @@ static void describe_start(hf_arena *arena, const hf_run *run, hf_pb_workflow_ex
     hf_op op;
     hf_op_init(&op);
     info->execution_time = hf_pb_timestamp_of((hf_time){run->start_time});
-    info->memo = decode_new(arena, &run->memo, &hf_pb_memo_type, sizeof(hf_pb_memo));
+    info->memo = decode_or_empty(arena, &run->memo, &hf_pb_memo_type, sizeof(hf_pb_memo));
     info->search_attributes =
-        decode_new(arena, &run->search_attributes, &hf_pb_search_attributes_type, sizeof(hf_pb_search_attributes));
+        decode_or_empty(arena, &run->search_attributes, &hf_pb_search_attributes_type, sizeof(hf_pb_search_attributes));
     if (run->start.len == 0 ||
         !decode_copy(arena, &run->start, &hf_pb_workflow_execution_started_event_attributes_type, &facts)) {
         return;
@@ -279,6 +287,9 @@ static void describe_times(const hf_run *run, hf_pb_workflow_execution_extended_
     int64_t idle = run->transition_time > run->last_time ? run->transition_time : run->last_time;
     info->holdfast_idle_since = hf_pb_timestamp_of((hf_time){idle});
     info->original_start_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    if (run->keep > 0) {
+        info->holdfast_keep = hf_pb_duration_of(hf_nanoseconds(run->keep));
+    }
     if (run->expiration != 0) {
         info->execution_expiration_time = hf_pb_timestamp_of((hf_time){run->expiration});
     }
@@ -340,6 +351,9 @@ hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *
     HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
     if (state.is_deleting != HF_DELETING_NOT) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "run %lld is being deleted", (long long)number);
+    }
+    if (state.kind != HF_KIND_WORKFLOW) {
+        return hf_fail(op, HF_ERR_NOT_FOUND, "run %lld is not a workflow", (long long)number);
     }
     hf_run_unabridge(&state);
     *ret_brief = (hf_pb_admin_run){

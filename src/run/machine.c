@@ -7,7 +7,7 @@ const hf_machine *hf_machine_of(hf_machine_id id)
         [HF_MACHINE_EXECUTION] = &hf_execution_machine, [HF_MACHINE_WORKFLOW_TASK] = &hf_workflow_task_machine,
         [HF_MACHINE_ACTIVITY] = &hf_activity_machine,   [HF_MACHINE_TIMER] = &hf_timer_machine,
         [HF_MACHINE_EXTERNAL] = &hf_external_machine,   [HF_MACHINE_CHILD] = &hf_child_machine,
-        [HF_MACHINE_UPDATE] = &hf_update_machine,
+        [HF_MACHINE_UPDATE] = &hf_update_machine,       [HF_MACHINE_OPERATION] = &hf_operation_machine,
     };
     return MACHINES[id];
 }

@@ -22,6 +22,7 @@ typedef enum hf_machine_id {
     HF_MACHINE_EXTERNAL,
     HF_MACHINE_CHILD,
     HF_MACHINE_UPDATE,
+    HF_MACHINE_OPERATION,
     HF_MACHINE_COUNT
 } hf_machine_id;
 
@@ -48,5 +49,6 @@ extern const hf_machine hf_timer_machine;
 extern const hf_machine hf_external_machine;
 extern const hf_machine hf_child_machine;
 extern const hf_machine hf_update_machine;
+extern const hf_machine hf_operation_machine;
 
 #endif

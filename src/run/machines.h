@@ -68,6 +68,12 @@ hf_status hf_external_apply_gone(hf_apply *a, hf_run *run, int64_t initiated_id)
 /* As hf_activity_mark_ended. */
 hf_status hf_external_mark_ended(hf_apply *a, hf_run *run, const hf_pb_history_event *event);
 
+/* ---- machines/operation.c ------------------------------------------------------------------------------------------------ */
+hf_status hf_operation_apply_started(hf_apply *a, hf_run *run, hf_str bytes);
+hf_status hf_operation_apply_moved(hf_apply *a, hf_run *run, hf_str bytes);
+/* From its row; the run has its kind and its status. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_operation_read(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_pb_run_state *state);
+
 /* ---- machines/child.c -------------------------------------------------------------------------------------------------------- */
 hf_child *hf_child_add(hf_run_memory *memory, hf_run *run,
                        int64_t initiated_id); /* initiated, without its texts; NULL: no memory */

@@ -28,6 +28,7 @@ void hf_run_each_part(const hf_run *run, size_t len_min, hf_part_visit *visit, v
         {HF_PART_SEARCH_ATTRIBUTES, &run->search_attributes},
         {HF_PART_USER_METADATA, &run->user_metadata},
         {HF_PART_START, &run->start},
+        {HF_PART_OPERATION, &run->operation},
     };
     for (size_t i = 0; i < HF_COUNT_OF(PIECES); i++) {
         if (PIECES[i].piece->len >= len_min) {
@@ -86,6 +87,7 @@ static bool fill(hf_pb_run_state *state, int64_t key, hf_str bytes, char *ids, s
                     : key == HF_PART_SEARCH_ATTRIBUTES ? &state->search_attributes
                     : key == HF_PART_USER_METADATA     ? &state->user_metadata
                     : key == HF_PART_START             ? &state->start
+                    : key == HF_PART_OPERATION         ? &state->operation
                                                        : NULL;
     if (key >= HF_PART_ACTIVITIES) {
         hf_pb_activity_state *activity = find_activity(state, key - HF_PART_ACTIVITIES);

@@ -52,6 +52,11 @@ hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run
 {
     hf_assert(memory->scratch != NULL);
     hf_run *rebuilt = NULL;
+    if (run->kind == HF_KIND_OPERATION) { /* run-O1 */
+        return history.len == 0
+                   ? HF_OK
+                   : hf_fail(op, HF_ERR_INVALID, "run %lld is an operation, but has a history", (long long)run->number);
+    }
     HF_TRY(hf_rebuild(op, memory, history, &rebuilt));
     hf_buf real;
     hf_buf twin;

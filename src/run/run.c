@@ -1,4 +1,5 @@
 #include "run/machines.h"
+#include "run/stream.h"
 
 #include <string.h>
 
@@ -78,6 +79,8 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
     HF_VEC_FREE(memory, &run->attached);
     HF_VEC_FREE(memory, &run->buffered);
     HF_VEC_FREE(memory, &run->request_ids);
+    hf_run_stream_free(memory, run);
+    hf_owned_free(memory, &run->next_run_id);
     HF_VEC_FREE(memory, &run->parts);
     for (size_t i = 0; i < run->rows_written.count; i++) {
         hf_owned_free(memory, &run->rows_written.items[i].queue);
@@ -94,7 +97,9 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
                                  &run->start,
                                  &run->memo,
                                  &run->search_attributes,
-                                 &run->user_metadata};
+                                 &run->user_metadata,
+                                 &run->operation,
+                                 &run->progress};
     for (size_t i = 0; i < HF_COUNT_OF(strings); i++) {
         hf_owned_free(memory, strings[i]);
     }
@@ -171,6 +176,9 @@ void hf_run_check(const hf_run *run)
         hf_assert(run->status == HF_WORKFLOW_EXECUTION_STATUS_UNSPECIFIED || run->close_event_id == run->event_count);
     }
     hf_assert(run->buffered.count == 0 || run->wft.state == HF_WFT_STARTED); /* run-R5 */
+    hf_assert((run->kind == HF_KIND_OPERATION) == (run->operation.len > 0)); /* run-O1 */
+    hf_assert(run->operation.len == 0 || (run->event_count == 0 && run->operation_due != 0 &&
+                                          (run->operation_state <= HF_OPERATION_ACTING) == hf_run_is_open(run)));
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_activity *activity = run->activities.items[i];
         hf_assert(i == 0 || run->activities.items[i - 1]->scheduled_id < activity->scheduled_id);

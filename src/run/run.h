@@ -16,7 +16,8 @@
  * run-R3  state == apply(row, log); and, except for the rest, state == apply(nothing, history).
  * run-R4  A closed run has no pending task, activity, timer or buffered event, and its last event is the closing one.
  * run-R5  Events of a started workflow task are buffered: while task.state is STARTED only its own events are emitted.
- * run-R6  A paused activity waits in no queue. */
+ * run-R6  A paused activity waits in no queue.
+ * run-R7 is in stream.h. */
 #ifndef HF_RUN_RUN_H
 #define HF_RUN_RUN_H
 
@@ -30,6 +31,7 @@
 
 typedef struct hf_run hf_run;
 typedef struct hf_queue hf_queue;
+typedef struct hf_run_stream hf_run_stream;
 
 /* A workflow task or an activity task. */
 struct hf_task {
@@ -209,8 +211,22 @@ typedef struct hf_mark {
 } hf_mark;
 
 /* The kind of a run. Ids of different kinds never meet: see hf_name_text. */
-typedef enum hf_run_kind { HF_KIND_WORKFLOW } hf_run_kind;
-#define HF_RUN_KIND_COUNT 1
+typedef enum hf_run_kind {
+    HF_KIND_WORKFLOW,
+    HF_KIND_OPERATION /* does one thing to many runs (machines/operation.c) */
+} hf_run_kind;
+#define HF_RUN_KIND_COUNT 2
+#define HF_KIND_MARK '\x1f' /* the id of a run that is not a workflow begins with this byte and its kind */
+
+typedef enum hf_operation_state {
+    HF_OPERATION_NEW,
+    HF_OPERATION_WAITING, /* for its deadline */
+    HF_OPERATION_ACTING,  /* on the runs that it has taken */
+    HF_OPERATION_COMPLETED,
+    HF_OPERATION_STOPPED,
+    HF_OPERATION_FAILED
+} hf_operation_state;
+#define HF_OPERATION_STATE_COUNT 6
 
 /* The version of the state and of its row. Rows of an earlier version are brought up to this one when they are read. */
 #define HF_RUN_VERSION_START 1 /* from this version on the state has the facts of its start: hf_run_learn */
@@ -281,7 +297,15 @@ struct hf_run {
     HF_VEC(hf_owned) buffered;        /* in order of arrival */
     size_t buffered_len;
     HF_VEC(uint64_t) request_ids; /* of signals that were accepted, as hf_request_hash */
-    hf_owned unknown;             /* fields of the state row that this version does not know */
+    hf_owned operation;           /* OperationStart; empty = it is a workflow */
+    hf_owned progress;            /* OperationProgress */
+    hf_operation_state operation_state;
+    int64_t operation_due; /* ns: when it goes on, or is deleted; 0 = it is a workflow */
+    hf_run_stream *stream; /* of its chain (stream.h); NULL = nobody has published anything */
+    hf_owned
+        next_run_id; /* closed, and followed by this run of its chain; empty = it is the last, or a row of an earlier version */
+    int64_t keep;     /* ns: it is deleted this long after its end; 0 = when its namespace says */
+    hf_owned unknown; /* fields of the state row that this version does not know */
 
     hf_buf log; /* run-R2; of a bad run: its changes from the journal, until they are in the open batch */
     hf_mark marks
@@ -366,7 +390,10 @@ static inline int64_t hf_update_first(const hf_update *update)
 /* The run that the reset with this request id made; empty = it is not known. */
 hf_str hf_run_reset_by(const hf_run *run, hf_str request_id);
 
-/* Asserts run-R1, run-R2, run-R4 to run-R6 and the order of lists. Takes time for each activity and timer. */
+/* machines/operation.c: whether a record of progress makes sense: run-O1, run-O2. */
+bool hf_operation_is_good(const hf_pb_operation_progress *progress);
+
+/* Asserts run-R1, run-R2, run-R4 to run-R6, run-O1 and the order of lists. Takes time for each activity and timer. */
 void hf_run_check(const hf_run *run);
 
 /* ---- sound.c ---------------------------------------------------------------------------------------------------------- */
@@ -389,6 +416,7 @@ typedef enum hf_part_key {
     HF_PART_SEARCH_ATTRIBUTES,
     HF_PART_USER_METADATA,
     HF_PART_START,
+    HF_PART_OPERATION,
     HF_PART_REQUESTS = 1 << 10,  /* + number of the part */
     HF_PART_ACTIVITIES = 1 << 18 /* + scheduled_id: its event */
 } hf_part_key;
@@ -562,7 +590,12 @@ enum {
     HF_CHANGE_TOLD = 19,
     HF_CHANGE_RUN_RESET = 20,
     HF_CHANGE_ACTIVITY_PAUSED = 24,
-    HF_CHANGE_ACTIVITY_CONTROLLED = 25
+    HF_CHANGE_ACTIVITY_CONTROLLED = 25,
+    HF_CHANGE_OPERATION_STARTED = 40,
+    HF_CHANGE_OPERATION_MOVED = 41,
+    HF_CHANGE_STREAM_APPENDED = 42,
+    HF_CHANGE_STREAM_BEGAN = 43,
+    HF_CHANGE_KEPT = 44
 };
 
 #endif

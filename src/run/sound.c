@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "history/limits.h"
+#include "run/stream.h"
 
 #include <string.h>
 
@@ -33,7 +34,7 @@ bool hf_namespace_is_good(hf_str name)
 static const char *wrong_identity(const hf_run *run)
 {
     const hf_owned *const names[] = {&run->run_id,     &run->start_request_id, &run->first_run_id, &run->workflow_type,
-                                     &run->task_queue, &run->sticky_queue,     &run->reset_run_id};
+                                     &run->task_queue, &run->sticky_queue,     &run->reset_run_id, &run->next_run_id};
     for (size_t i = 0; i < HF_COUNT_OF(names); i++) {
         if (names[i]->len > HF_ID_LEN_MAX) {
             return "one of its names is too long";
@@ -49,12 +50,16 @@ static const char *wrong_counts(const hf_run *run)
     if (run->status < HF_WORKFLOW_EXECUTION_STATUS_RUNNING || run->status > HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT) {
         return "its status is unknown";
     }
-    if (!is_within(run->event_count, 1, COUNT_MAX) ||
+    bool is_operation = run->kind == HF_KIND_OPERATION; /* run-O1 */
+    if (!is_within(run->event_count, is_operation ? 0 : 1, is_operation ? 0 : COUNT_MAX) ||
         !is_within(run->spilled, 0, run->event_count)) { /* run-R1, run-R2 */
         return "its number of events is impossible";
     }
     if (!is_within(run->history_len, 0, COUNT_MAX) || !is_within(run->spilled_len, 0, run->history_len)) { /* run-R2 */
         return "the length of its history is impossible";
+    }
+    if (is_operation != (run->operation.len > 0) || is_operation != (run->operation_state != HF_OPERATION_NEW)) {
+        return "it is an operation without a request";
     }
     return is_within(run->signal_count, 0, run->event_count) ? NULL : "its number of signals is impossible";
 }
@@ -173,6 +178,7 @@ hf_status hf_run_sound(hf_op *op, const hf_run *run)
     wrong = wrong == NULL ? wrong_activities(run) : wrong;
     wrong = wrong == NULL ? wrong_lists(run) : wrong;
     wrong = wrong == NULL ? wrong_rest(run) : wrong;
+    wrong = wrong == NULL ? hf_run_stream_wrong(run) : wrong;
     return wrong == NULL
                ? HF_OK
                : hf_fail(op, HF_ERR_INVALID, "the state of run %lld cannot be used: %s", (long long)run->number, wrong);

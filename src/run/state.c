@@ -2,6 +2,7 @@
 #include "run/machines.h"
 
 #include "base/canary.h"
+#include "run/stream.h"
 
 static hf_pb_workflow_task_state encode_wft(const hf_wft *wft, bool rest)
 {
@@ -183,7 +184,7 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
         msg->rows_written.items[msg->rows_written.count] =
             (hf_pb_task_row){.queue = hf_owned_str(&key->queue), .order = key->order};
     }
-    return encode_parts(arena, run, mode, msg);
+    return hf_run_stream_encode(run, arena, msg) && encode_parts(arena, run, mode, msg);
 }
 
 /* A row leaves out what other fields of it tell: of a run that waits, with its few events inside, that is a twentieth. */
@@ -249,6 +250,8 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_
         .user_metadata = piece_of(run, mode, HF_PART_USER_METADATA, &run->user_metadata),
         .first_task_at = run->first_task_at,
         .expiration = run->expiration,
+        .operation = piece_of(run, mode, HF_PART_OPERATION, &run->operation),
+        .progress = hf_owned_str(&run->progress),
     };
     if (rest) {
         msg.version = HF_RUN_VERSION;
@@ -266,6 +269,8 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_
         msg.is_deleting = HF_CANARY(HF_BUG_DELETED_BACK) ? 0 : (int32_t)run->deleting;
         msg.is_nameless = run->is_nameless;
         msg.reset_run_id = hf_owned_str(&run->reset_run_id);
+        msg.next_run_id = hf_owned_str(&run->next_run_id);
+        msg.keep = run->keep;
         msg.unknown = hf_owned_str(&run->unknown);
     }
     if (mode == HF_ENCODE_ROW) {
@@ -548,8 +553,12 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     hf_owned_set(memory, &run->sticky_queue, msg.sticky_queue);
     hf_owned_set(memory, &run->unknown, msg.unknown);
     hf_owned_set(memory, &run->reset_run_id, msg.reset_run_id);
+    hf_owned_set(memory, &run->next_run_id, msg.next_run_id);
+    run->keep = msg.keep > 0 ? msg.keep : 0;
+    hf_run_stream_decode(memory, run, &msg);
     decode_wft(memory, &run->wft, msg.task);
     HF_TRY(decode_lists(op, memory, run, &msg));
+    HF_TRY(hf_operation_read(op, memory, run, &msg));
     if (memory->status != HF_OK) {
         return memory->status;
     }

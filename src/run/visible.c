@@ -21,7 +21,9 @@ hf_visible hf_visible_of_run(const hf_run *run)
         .event_count = run->event_count,
         .history_len = run->history_len,
         .transitions = run->transitions,
+        .keep = run->keep,
         .is_hidden = run->deleting != HF_DELETING_NOT,
+        .is_nameless = run->is_nameless,
     };
 }
 
@@ -60,7 +62,9 @@ bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible)
         .event_count = whole.event_count,
         .history_len = whole.history_len,
         .transitions = whole.transitions,
+        .keep = whole.keep > 0 ? whole.keep : 0,
         .is_hidden = whole.is_deleting != HF_DELETING_NOT,
+        .is_nameless = whole.is_nameless,
     };
     return true;
 }

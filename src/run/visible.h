@@ -26,7 +26,9 @@ typedef struct hf_visible {
     int64_t event_count;
     int64_t history_len;
     uint64_t transitions;
-    bool is_hidden; /* it is being deleted */
+    int64_t keep;     /* ns: it goes this long after its end; 0 = when its namespace says */
+    bool is_hidden;   /* it is being deleted */
+    bool is_nameless; /* its workflow id does not lead to it any more */
 } hf_visible;
 
 /* The texts are the run's. */

@@ -83,6 +83,12 @@ bool hf_attr_value_of_payload(hf_arena *arena, hf_attr_type type, const hf_pb_pa
     if (!find(arena, json, NULL, 0, &found)) {
         return false;
     }
+    if (found.kind == HF_KIND_ARRAY && type != HF_ATTR_KEYWORD_LIST) { /* SDKs may write any value as a list of one */
+        hf_json_step first = {.index = 0, .is_index = true};
+        if (found.count != 1 || !find(arena, json, &first, 1, &found)) {
+            return false;
+        }
+    }
     ret_value->is_set = true;
     ret_value->text = found.text;
     switch (type) {

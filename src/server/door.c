@@ -37,14 +37,23 @@ hf_status hf_door_open(hf_op *op, hf_service *service, const hf_door_options *op
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the door");
     }
     *door = (hf_door){.service = service, .rt = rt, .env = env, .memory = hf_env_memory(env), .options = *options};
+    door->options.streams_max = options->streams_max > 0 ? options->streams_max : HF_DOOR_STREAMS_ALL_MAX;
     door->options.links_max = options->links_max > 0 ? options->links_max : HF_DOOR_LINKS_MAX;
     door->options.stop_grace = options->stop_grace.ns > 0 ? options->stop_grace : hf_seconds(HF_DOOR_STOP_SECONDS);
     hf_list_init(&door->links);
+    if (options->rate_count > 0) {
+        door->rates = hf_rates_new(env, options->rates, options->rate_count);
+        if (door->rates == NULL) {
+            env->ops->release(env, door, sizeof *door);
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for the rates of namespaces");
+        }
+    }
     hf_door_renew(door, options->keys, options->tls);
     hf_status status = hf_scope_open(&door->scope, .name = "door", .join = HF_JOIN_DISCARD);
     if (status != HF_OK) {
         hf_keyring_unref(door->keys);
         hf_tls_context_unref(door->tls);
+        hf_rates_free(door->rates);
         env->ops->release(env, door, sizeof *door);
         return hf_fail(op, status, "%s", hf_error_text());
     }
@@ -213,6 +222,7 @@ void hf_door_stats_get(const hf_door *door, hf_door_stats *ret_stats)
         .failures = atomic_load(&door->failures),
         .cut = atomic_load(&door->cut),
         .returned = atomic_load(&door->returned),
+        .limited = atomic_load(&door->limited),
     };
 }
 
@@ -292,5 +302,6 @@ void hf_door_stop(hf_door *door)
     hf_assert(door->link_count == 0); /* server-D1 */
     hf_keyring_unref(door->keys);
     hf_tls_context_unref(door->tls);
+    hf_rates_free(door->rates);
     door->env->ops->release(door->env, door, sizeof *door);
 }

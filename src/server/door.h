@@ -19,11 +19,15 @@ typedef struct hf_keyring hf_keyring;         /* server/auth.h */
 typedef struct hf_tls_context hf_tls_context; /* wire/tls.h */
 
 typedef struct hf_door_options {
-    int links_max;       /* connections at once; 0 = HF_DOOR_LINKS_MAX */
-    hf_span stop_grace;  /* time that calls under way get when the door stops; 0 = 10 s */
-    hf_keyring *keys;    /* takes a reference; NULL = everybody may do everything */
-    hf_tls_context *tls; /* takes a reference; NULL = plain text */
-    hf_log_sink log;     /* NULL = none */
+    int links_max;               /* connections at once; 0 = HF_DOOR_LINKS_MAX */
+    int streams_max;             /* calls at once, on all connections; 0 = HF_DOOR_STREAMS_ALL_MAX */
+    hf_span stop_grace;          /* time that calls under way get when the door stops; 0 = 10 s */
+    hf_keyring *keys;            /* takes a reference; NULL = everybody may do everything */
+    hf_tls_context *tls;         /* takes a reference; NULL = plain text */
+    const struct hf_rate *rates; /* server/rate.h; their names must outlive the door */
+    int rate_count;              /* of those; 0 = no limits */
+    bool has_tests;              /* TestService, too: the service is one of hf_open_skipping */
+    hf_log_sink log;             /* NULL = none */
     void *log_state;
 } hf_door_options;
 
@@ -34,6 +38,7 @@ typedef struct hf_door_stats {
     uint64_t calls;       /* answered */
     uint64_t failures;    /* of those, with a code other than OK */
     uint64_t cut;         /* connections that were cut: floods, broken frames, silence */
+    uint64_t limited;     /* calls refused because their namespace was over its rate */
     uint64_t returned;    /* tasks given back because the poll's stream was gone */
 } hf_door_stats;
 

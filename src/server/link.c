@@ -193,13 +193,15 @@ static bool write_some(hf_link *link)
             hf_conn_try_write(link->conn, link->out.data + link->out_sent, link->out.len - link->out_sent, &len);
         if (status == HF_ERR_AGAIN) {
             link->may_write = false;
+            link->is_stuck = true;
         } else if (status != HF_OK) {
             link->is_over = true;
             link->out.len = link->out_sent = 0;
             return true;
         } else {
             link->out_sent += len;
-            link->taken_ns = now_of(link);
+            link->taken_ns = link->is_stuck ? now_of(link) : link->taken_ns;
+            link->is_stuck = false;
             some = true;
         }
     }
@@ -227,8 +229,7 @@ static int64_t be_on_time(hf_link *link)
         min_of(&next, first->key);
     }
     if (!link->has_begun) {
-        int64_t at =
-            link->heard_ns + HF_DOOR_HEAD_SECONDS * SECOND_NS; /* each byte gives it more time, up to a head's length */
+        int64_t at = link->born_ns + HF_DOOR_HEAD_SECONDS * SECOND_NS; /* however many bytes have come */
         if (now >= at) {
             cut(link, "no request in time");
         }
@@ -236,7 +237,7 @@ static int64_t be_on_time(hf_link *link)
     }
     uint64_t sent = hf_h2_body_sent(link->h2);
     bool owes = hf_h2_out_len(link->h2) > 0 || link->out.len > link->out_sent;
-    if (!owes || sent != link->taken_bytes) {
+    if (!owes || sent - link->taken_bytes >= HF_DOOR_TAKE_LEN_MIN) {
         link->taken_bytes = sent;
         link->taken_ns = now;
     } else {
@@ -355,6 +356,11 @@ static void serve(hf_link *link)
             if (is_finished(link)) {
                 return;
             }
+            if (more) { /* a peer that never pauses is not the only one on this thread */
+                hf_fiber *self = hf_enter(NULL);
+                hf_yield_in(self);
+                hf_leave(self);
+            }
         }
     }
 }
@@ -396,7 +402,7 @@ hf_status hf_link_serve(void *arg)
     hf_op op;
     hf_op_init(&op);
     hf_h2_options options = {.streams_max = HF_DOOR_STREAMS_MAX};
-    link->heard_ns = link->taken_ns = now_of(link);
+    link->born_ns = link->heard_ns = link->taken_ns = now_of(link);
     atomic_store(&link->idle_ns, link->heard_ns);
     if (open_tls(&op, link) == HF_OK &&
         hf_h2_open(&op, link->door->memory, &options, &hf_stream_events, link, &link->h2) == HF_OK) {

@@ -1,7 +1,11 @@
 #include "server/methods.h"
 
-#define WORKFLOW_SERVICE "temporal.api.workflowservice.v1.WorkflowService"
-#define OPERATOR_SERVICE "temporal.api.operatorservice.v1.OperatorService"
+#include "service/grpc_path.h"
+
+#define WORKFLOW_SERVICE HF_GRPC_WORKFLOW_SERVICE
+#define OPERATOR_SERVICE HF_GRPC_OPERATOR_SERVICE
+#define TEST_SERVICE HF_GRPC_TEST_SERVICE
+#define HOLDFAST_SERVICE HF_GRPC_HOLDFAST_SERVICE
 #define HEALTH_SERVICE "grpc.health.v1.Health"
 
 enum {
@@ -24,6 +28,7 @@ static rule rule_of(hf_method method)
 {
     switch (method) {
     case HF_METHOD_GET_SYSTEM_INFO:
+    case HF_METHOD_GET_CLUSTER_INFO:
         return (rule){WORKFLOW_SERVICE, ANY, true, false};
     case HF_METHOD_DESCRIBE_NAMESPACE:
         return (rule){WORKFLOW_SERVICE, ANY, false, false};
@@ -37,11 +42,14 @@ static rule rule_of(hf_method method)
     case HF_METHOD_COUNT_WORKFLOW_EXECUTIONS:
     case HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS:
     case HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS:
+    case HF_METHOD_DESCRIBE_BATCH_OPERATION:
+    case HF_METHOD_LIST_BATCH_OPERATIONS:
         return (rule){WORKFLOW_SERVICE, READ, false, false};
     case HF_METHOD_LIST_SEARCH_ATTRIBUTES:
         return (rule){OPERATOR_SERVICE, READ, false, false};
     case HF_METHOD_ADD_SEARCH_ATTRIBUTES:
     case HF_METHOD_REMOVE_SEARCH_ATTRIBUTES:
+    case HF_METHOD_DELETE_NAMESPACE:
         return (rule){OPERATOR_SERVICE, ADMIN, false, false};
     case HF_METHOD_REGISTER_NAMESPACE:
     case HF_METHOD_UPDATE_NAMESPACE:
@@ -53,6 +61,11 @@ static rule rule_of(hf_method method)
         return (rule){WORKFLOW_SERVICE, ADMIN, true, false};
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: /* a worker reads the histories of its tasks */
         return (rule){WORKFLOW_SERVICE, READ | WORKER, false, true};
+    case HF_METHOD_LIST_TASK_QUEUES:
+        return (rule){HOLDFAST_SERVICE, READ, false, false};
+    case HF_METHOD_READ_STREAM:
+    case HF_METHOD_READ_CHANGES:
+        return (rule){HOLDFAST_SERVICE, READ, false, true};
     case HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE:
         return (rule){WORKFLOW_SERVICE, READ, false, true};
 
@@ -64,6 +77,8 @@ static rule rule_of(hf_method method)
     case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION:
     case HF_METHOD_RESET_WORKFLOW_EXECUTION:
     case HF_METHOD_DELETE_WORKFLOW_EXECUTION:
+    case HF_METHOD_START_BATCH_OPERATION:
+    case HF_METHOD_STOP_BATCH_OPERATION:
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
     case HF_METHOD_PAUSE_ACTIVITY:
     case HF_METHOD_UNPAUSE_ACTIVITY:
@@ -92,6 +107,15 @@ static rule rule_of(hf_method method)
     case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT_BY_ID:
         return (rule){WORKFLOW_SERVICE, WORKER | WRITE, false, false};
 
+    case HF_METHOD_LOCK_TIME_SKIPPING:
+    case HF_METHOD_UNLOCK_TIME_SKIPPING:
+    case HF_METHOD_GET_CURRENT_TIME:
+        return (rule){TEST_SERVICE, ADMIN, true, false};
+    case HF_METHOD_SLEEP:
+    case HF_METHOD_SLEEP_UNTIL:
+    case HF_METHOD_UNLOCK_TIME_SKIPPING_WITH_SLEEP:
+        return (rule){TEST_SERVICE, ADMIN, true, true};
+
     case HF_METHOD_TELL_LISTENER: /* from run to run, inside the engine */
     case HF_METHOD_COUNT:
         break;
@@ -99,7 +123,42 @@ static rule rule_of(hf_method method)
     return (rule){0};
 }
 
-static hf_route ROUTES[HF_METHOD_COUNT + 2];
+/* Those that the door answers itself. */
+static const hf_route OWN[] = {
+    {.service = HEALTH_SERVICE,
+     .name = "Check",
+     .kind = HF_ROUTE_HEALTH_CHECK,
+     .request_type = &hf_pb_health_check_request_type,
+     .response_type = &hf_pb_health_check_response_type,
+     .is_of_system = true},
+    {.service = HEALTH_SERVICE,
+     .name = "Watch",
+     .kind = HF_ROUTE_HEALTH_WATCH,
+     .request_type = &hf_pb_health_check_request_type,
+     .response_type = &hf_pb_health_check_response_type,
+     .is_of_system = true,
+     .is_poll = true},
+    {.service = "grpc.reflection.v1.ServerReflection",
+     .name = "ServerReflectionInfo",
+     .kind = HF_ROUTE_REFLECTION,
+     .request_type = &hf_pb_server_reflection_request_type,
+     .response_type = &hf_pb_server_reflection_response_type,
+     .roles = ANY,
+     .is_of_system = true,
+     .is_poll = true},
+    {.service = "grpc.reflection.v1alpha.ServerReflection",
+     .name = "ServerReflectionInfo",
+     .kind = HF_ROUTE_REFLECTION,
+     .request_type = &hf_pb_server_reflection_request_type,
+     .response_type = &hf_pb_server_reflection_response_type,
+     .roles = ANY,
+     .is_of_system = true,
+     .is_poll = true},
+};
+
+_Static_assert(HF_COUNT_OF(OWN) <= HF_ROUTES_OWN_MAX, "counters have room for them");
+
+static hf_route ROUTES[HF_METHOD_COUNT + HF_COUNT_OF(OWN)];
 static size_t route_count;
 
 /* Made once, before there are threads that look: hf_routes is called first by hf_door_open. */
@@ -111,21 +170,23 @@ static void fill(void)
             continue;
         }
         hf_assert(row.roles != 0); /* server-A1: nothing is open by omission */
-        ROUTES[route_count++] = (hf_route){.service = row.service,
+        const char *service = hf_method_grpc_service((hf_method)i);
+        hf_assert(service != NULL &&
+                  strcmp(service, row.service) == 0); /* its messages are in the package of its service */
+        ROUTES[route_count++] = (hf_route){.service = service,
                                            .name = hf_method_info_of((hf_method)i)->name,
                                            .kind = HF_ROUTE_SERVICE,
                                            .method = (hf_method)i,
+                                           .request_type = hf_method_info_of((hf_method)i)->request_type,
+                                           .response_type = hf_method_info_of((hf_method)i)->response_type,
                                            .roles = row.roles,
                                            .is_of_system = row.is_of_system,
-                                           .is_poll = row.is_poll};
+                                           .is_poll = row.is_poll,
+                                           .is_of_tests = hf_method_is_of_clock((hf_method)i)};
     }
-    ROUTES[route_count++] =
-        (hf_route){.service = HEALTH_SERVICE, .name = "Check", .kind = HF_ROUTE_HEALTH_CHECK, .is_of_system = true};
-    ROUTES[route_count++] = (hf_route){.service = HEALTH_SERVICE,
-                                       .name = "Watch",
-                                       .kind = HF_ROUTE_HEALTH_WATCH,
-                                       .is_of_system = true,
-                                       .is_poll = true};
+    for (size_t i = 0; i < HF_COUNT_OF(OWN); i++) {
+        ROUTES[route_count++] = OWN[i];
+    }
     hf_assert(route_count <= HF_COUNT_OF(ROUTES));
 }
 
@@ -143,7 +204,7 @@ static bool is_text(hf_str part, const char *text)
     return hf_str_equal(part, hf_str_of(text));
 }
 
-const hf_route *hf_route_find(hf_str path, bool *ret_has_service)
+const hf_route *hf_route_find(hf_str path, bool has_tests, bool *ret_has_service)
 {
     const char *slash = path.len > 1 && path.data[0] == '/' ? memchr(path.data + 1, '/', path.len - 1) : NULL;
     *ret_has_service = false;
@@ -153,7 +214,7 @@ const hf_route *hf_route_find(hf_str path, bool *ret_has_service)
     hf_str service = hf_str_of_len(path.data + 1, (size_t)(slash - path.data) - 1);
     hf_str name = hf_str_of_len(slash + 1, path.len - service.len - 2);
     for (size_t i = 0; i < route_count; i++) {
-        bool is_service = is_text(service, ROUTES[i].service);
+        bool is_service = (has_tests || !ROUTES[i].is_of_tests) && is_text(service, ROUTES[i].service);
         *ret_has_service |= is_service;
         if (is_service && is_text(name, ROUTES[i].name)) {
             return &ROUTES[i];
@@ -164,11 +225,7 @@ const hf_route *hf_route_find(hf_str path, bool *ret_has_service)
 
 hf_str hf_request_namespace(const hf_pb_type *type, const void *request)
 {
-    for (size_t i = 0; i < type->field_count; i++) {
-        if (type->fields[i].kind == HF_PB_STRING && type->fields[i].shape == HF_PB_SINGLE &&
-            strcmp(type->names[i].name, "namespace") == 0) {
-            return *(const hf_str *)(const void *)((const char *)request + type->fields[i].offset);
-        }
-    }
-    return (hf_str){0};
+    hf_str name = {0};
+    (void)hf_request_text(type, request, "namespace", &name);
+    return name;
 }

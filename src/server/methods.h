@@ -7,6 +7,8 @@
 
 #include "service/service.h"
 
+enum { HF_ROUTES_OWN_MAX = 8 }; /* routes that are no methods of hf_service */
+
 /* What a credential may do in a namespace. A set. */
 typedef enum hf_role {
     HF_ROLE_READ = 1,   /* look at workflows, list them, query them */
@@ -20,22 +22,27 @@ typedef enum hf_route_kind {
     HF_ROUTE_SERVICE, /* a call of hf_service */
     HF_ROUTE_HEALTH_CHECK,
     HF_ROUTE_HEALTH_WATCH, /* answers until the stream ends */
+    HF_ROUTE_REFLECTION    /* takes messages and answers them until the stream ends */
 } hf_route_kind;
 
 typedef struct hf_route {
     const char *service; /* "temporal.api.workflowservice.v1.WorkflowService" */
     const char *name;    /* "StartWorkflowExecution" */
     hf_route_kind kind;
-    hf_method method;  /* HF_ROUTE_SERVICE */
+    hf_method method; /* HF_ROUTE_SERVICE */
+    const hf_pb_type *request_type;
+    const hf_pb_type *response_type;
     unsigned roles;    /* one of these is needed; 0 = open to everybody */
     bool is_of_system; /* its request names no namespace */
     bool is_poll;      /* waits for a task or an event: ends early when the server stops */
+    bool is_of_tests;  /* only of a door whose service has a clock for tests */
 } hf_route;
 
 /* All routes; `*ret_count` of them. */
 const hf_route *hf_routes(size_t *ret_count);
-/* The route of "/service/method". NULL: there is none; `*ret_has_service` says whether the service exists. */
-const hf_route *hf_route_find(hf_str path, bool *ret_has_service);
+/* The route of "/service/method"; `has_tests`: also those of tests. NULL: there is none; `*ret_has_service` says whether the service
+ * exists. */
+const hf_route *hf_route_find(hf_str path, bool has_tests, bool *ret_has_service);
 /* The namespace that a request names, for all messages that have one; empty = none. */
 hf_str hf_request_namespace(const hf_pb_type *type, const void *request);
 

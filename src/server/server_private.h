@@ -16,13 +16,16 @@
 #include "server/auth.h"
 #include "server/door.h"
 #include "server/methods.h"
+#include "server/rate.h"
 #include "wire/http2.h"
 
 #include <holdfast/scope.h>
 
 enum {
-    HF_DOOR_LINKS_MAX = 2048,    /* connections: one of an SDK serves all its workers */
-    HF_DOOR_STREAMS_MAX = 10000, /* calls of one connection, also those whose stream was reset (RELIABILITY 5.3) */
+    HF_DOOR_LINKS_MAX = 2048,         /* connections: one of an SDK serves all its workers */
+    HF_DOOR_STREAMS_MAX = 10000,      /* calls of one connection, also those whose stream was reset (RELIABILITY 5.3) */
+    HF_DOOR_STREAMS_ALL_MAX = 100000, /* calls of all connections: a parked poll has some 3 KiB. Beyond it ... */
+    HF_DOOR_STREAMS_EACH_MIN = 64, /* ... a connection still has these, so that one peer cannot take the place of all */
     HF_DOOR_MESSAGE_LEN_MAX = 4 << 20,  /* bytes of a request, inflated: as Temporal's server */
     HF_DOOR_DECODED_LEN_MAX = 64 << 20, /* bytes that a request may take as structs (wire-W4) */
     HF_DOOR_ANSWER_LEN_MAX = 64 << 20,  /* bytes of an answer: clients of the SDKs take up to 128 MB */
@@ -31,7 +34,9 @@ enum {
     HF_DOOR_GZIP_FROM = 8 * 1024,       /* bytes from which on an answer is compressed, for clients that do it, too */
     HF_DOOR_HEAD_SECONDS = 10, /* from a connection's start to its first request, and from there to the end of a head */
     HF_DOOR_BODY_SECONDS = 60, /* from the head of a request to its end */
-    HF_DOOR_STALL_SECONDS = 60, /* without a byte taken, while there are answers to take */
+    HF_DOOR_STALL_SECONDS =
+        60, /* in which a peer must take HF_DOOR_TAKE_LEN_MIN bytes, while there are answers to take */
+    HF_DOOR_TAKE_LEN_MIN = 1024,
     HF_DOOR_PING_SECONDS = 60,  /* of silence before we ask whether the peer is there; it has as long to answer */
     HF_DOOR_STOP_SECONDS = 10,  /* for calls under way */
     HF_DOOR_LINGER_SECONDS = 2, /* for the peer to read what was written before the end */
@@ -68,6 +73,12 @@ struct hf_door {
     atomic_uint_fast64_t failures;
     atomic_uint_fast64_t cut;
     atomic_uint_fast64_t returned;
+    atomic_uint_fast64_t limited;
+    hf_rates *rates; /* NULL = no limits */
+    struct {
+        atomic_uint_fast64_t calls;
+        atomic_uint_fast64_t failures;
+    } by_route[HF_METHOD_COUNT + HF_ROUTES_OWN_MAX]; /* in the order of hf_routes */
 };
 
 /* One connection. */
@@ -88,9 +99,11 @@ struct hf_link {
     hf_stage stage;    /* as far as this link has followed */
     bool may_read;     /* the last read did not say "again" */
     bool may_write;
+    bool is_stuck;               /* the socket had no room when bytes were last written */
     bool is_over;                /* nothing more is read: the peer has ended, or is cut off */
     bool has_begun;              /* a request has come */
     bool is_pinged;              /* and no byte has come since */
+    int64_t born_ns;             /* when it was accepted */
     int64_t heard_ns;            /* when the last bytes came */
     int64_t taken_ns;            /* when the peer last took bytes of answers */
     uint64_t taken_bytes;        /* hf_h2_body_sent at that time */
@@ -116,6 +129,7 @@ struct hf_stream {
     hf_arena arena;        /* request, answer */
     size_t budget;         /* bytes that the arena may still take */
     hf_call call;
+    const char *http; /* status for a request that is not gRPC, once it is complete; NULL = it is */
     char *path;       /* owned; NULL = none; long names are refused */
     int64_t until_ns; /* deadline of the caller; INT64_MAX = none */
     hf_str tokens[4]; /* of tasks in the answer, in memory of their own; server-D3 */
@@ -135,6 +149,7 @@ struct hf_stream {
     bool is_answered;  /* the answer was submitted */
     bool is_expired;   /* the caller's deadline has passed */
     bool is_closed;    /* no longer the session's */
+    bool is_talking;   /* reflection: the head of its answers was sent */
     bool is_watching;  /* health Watch: open until the end */
     int32_t watched;   /* the health that was told last */
 };
@@ -150,11 +165,17 @@ void hf_door_left(hf_door *door, hf_link *link); /* it has ended */
 
 /* temporal/stream.c: the events of a session, and what follows from them */
 extern const hf_h2_events hf_stream_events;
-void hf_stream_done(hf_stream *stream);   /* the service has answered */
+void hf_stream_done(hf_stream *stream); /* the service has answered */
+/* The time of hf_stream_expire: `at_ns` or the deadline of the caller, whichever is first. */
+void hf_stream_set_deadline(hf_stream *stream, int64_t at_ns);
 void hf_stream_expire(hf_stream *stream); /* its deadline has come */
 void hf_stream_drain(hf_stream *stream);  /* the door stops: a parked poll ends */
 void hf_stream_cancel(hf_stream *stream); /* tells the service that nobody waits any more */
 void hf_stream_free(hf_stream *stream);   /* server-D2 */
+
+/* temporal/reflection.c: questions have come into stream->in; no more will come */
+void hf_reflect_take(hf_stream *stream);
+void hf_reflect_end(hf_stream *stream);
 
 /* temporal/permit.c: whether the caller may do this. False: the stream was answered. */
 bool hf_permit_head(hf_stream *stream);
@@ -170,6 +191,7 @@ void hf_answer_http(hf_stream *stream, const char *http_status);
 /* temporal/health.c */
 void hf_health_check(hf_stream *stream, hf_str request);
 void hf_health_watch(hf_stream *stream, hf_str request);
-void hf_health_tell(hf_stream *stream); /* to a watcher: the stage has changed */
+void hf_health_tell(hf_stream *stream);   /* to a watcher: the stage has changed */
+void hf_health_expire(hf_stream *stream); /* the deadline of a watcher has come */
 
 #endif

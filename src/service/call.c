@@ -67,6 +67,7 @@ hf_status hf_call_report(hf_op *op, const hf_call *call, hf_status status, const
 {
     const char *verb = verb_of(call);
     hf_str id = call->workflow_id;
+    hf_assert(status != HF_OK && text != NULL);
     if (id.len == 0) {
         return hf_fail_at(op, status, "hf_service_ask", "%s%s%s", verb, link, text);
     }
@@ -116,6 +117,7 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
     hf_service_submit(service, call);
     (void)hf_park(self, &ask.wait, HF_INSTANT_NEVER);
     hf_leave(self);
+    hf_assert(ask.is_done); /* service-V1: `done` has woken us */
     if (call->status == HF_OK) {
         hf_status decoded = hf_codec_decode(&inner, service->codec, info->response_type, call->response, call->arena,
                                             is_poll(call->method));

@@ -173,6 +173,7 @@ static hf_status visit(walk *w, const hf_pb_type *type, char *msg)
 static hf_status walk_field(walk *w, const hf_pb_field *field, char *msg)
 {
     char *at = msg + field->offset;
+    hf_assert(field->kind == HF_PB_MESSAGE && field->of.type != NULL);
     if (field->shape == HF_PB_LIST || field->shape == HF_PB_MAP) {
         struct { /* any list of messages */
             char *items;
@@ -204,14 +205,11 @@ static hf_status walk_message(walk *w, const hf_pb_type *type, char *msg)
     return HF_OK;
 }
 
-hf_status hf_codec_encode(hf_op *op, const hf_codec *codec, const hf_pb_type *type, const void *msg, hf_arena *arena,
-                          const void **ret_msg)
+hf_status hf_codec_encode_with(hf_op *op, const hf_codec *codec, const hf_pb_type *type, const void *msg,
+                               hf_arena *arena, const void **ret_msg)
 {
-    *ret_msg = msg;
-    if (codec == NULL) {
-        return HF_OK;
-    }
     walk w = {op, codec, arena, true, false};
+    hf_assert(codec != NULL && codec->encode != NULL && msg != NULL);
     char *copy = hf_arena_zero(arena, type->size, 16);
     if (copy == NULL || hf_pb_copy(type, msg, arena, copy) != HF_OK) {
         return no_memory(&w);
@@ -221,9 +219,10 @@ hf_status hf_codec_encode(hf_op *op, const hf_codec *codec, const hf_pb_type *ty
     return HF_OK;
 }
 
-hf_status hf_codec_decode(hf_op *op, const hf_codec *codec, const hf_pb_type *type, void *msg, hf_arena *arena,
-                          bool is_lenient)
+hf_status hf_codec_decode_with(hf_op *op, const hf_codec *codec, const hf_pb_type *type, void *msg, hf_arena *arena,
+                               bool is_lenient)
 {
     walk w = {op, codec, arena, false, is_lenient};
-    return codec != NULL ? walk_message(&w, type, msg) : HF_OK;
+    hf_assert(codec != NULL && codec->decode != NULL && msg != NULL);
+    return walk_message(&w, type, msg);
 }

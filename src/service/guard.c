@@ -89,6 +89,9 @@ void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_sh
     guard->service.codec = service->codec;
     guard->service.on_header = service->on_header;
     guard->service.on_header_arg = service->on_header_arg;
+    guard->service.namespace_ = service->namespace_;
+    guard->service.is_remote = service->is_remote;
+    guard->service.is_foreign = service->is_foreign;
     if (service->ops == &GUARD_OPS) {
         guard->marker = guard_of(service)->marker;
     }

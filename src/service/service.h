@@ -1,7 +1,7 @@
 /* hf_service: the interface between clients and workers on one side and an engine on the other.
  *
  * One interface, many doors (docs/adr/0006): the engine in this process implements it; a gRPC server, an HTTP API and
- * the C worker are callers; a gRPC client will be a second implementation. Requests and responses are the structs
+ * the C worker are callers; a gRPC client (src/remote) is a second implementation. Requests and responses are the structs
  * generated from proto/, with Temporal's names and field numbers: there is no second type system.
  *
  * A call is an object of the caller's, usually on the stack of the fiber that waits for it or inside a poller. It is
@@ -89,7 +89,23 @@
     X(HF_METHOD_ADD_SEARCH_ATTRIBUTES, add_search_attributes)                                   \
     X(HF_METHOD_REMOVE_SEARCH_ATTRIBUTES, remove_search_attributes)                             \
     X(HF_METHOD_LIST_SEARCH_ATTRIBUTES, list_search_attributes)                                 \
-    X(HF_METHOD_GET_SEARCH_ATTRIBUTES, get_search_attributes)
+    X(HF_METHOD_GET_SEARCH_ATTRIBUTES, get_search_attributes)                                   \
+    X(HF_METHOD_GET_CLUSTER_INFO, get_cluster_info)                                             \
+    /* the clock of an engine for tests */                                                      \
+    X(HF_METHOD_LOCK_TIME_SKIPPING, lock_time_skipping)                                         \
+    X(HF_METHOD_UNLOCK_TIME_SKIPPING, unlock_time_skipping)                                     \
+    X(HF_METHOD_SLEEP, sleep)                                                                   \
+    X(HF_METHOD_SLEEP_UNTIL, sleep_until)                                                       \
+    X(HF_METHOD_UNLOCK_TIME_SKIPPING_WITH_SLEEP, unlock_time_skipping_with_sleep)               \
+    X(HF_METHOD_GET_CURRENT_TIME, get_current_time)                                             \
+    X(HF_METHOD_START_BATCH_OPERATION, start_batch_operation)                                   \
+    X(HF_METHOD_STOP_BATCH_OPERATION, stop_batch_operation)                                     \
+    X(HF_METHOD_DESCRIBE_BATCH_OPERATION, describe_batch_operation)                             \
+    X(HF_METHOD_LIST_BATCH_OPERATIONS, list_batch_operations)                                   \
+    X(HF_METHOD_DELETE_NAMESPACE, delete_namespace)                                             \
+    X(HF_METHOD_READ_STREAM, read_stream)                                                       \
+    X(HF_METHOD_READ_CHANGES, read_changes)                                                     \
+    X(HF_METHOD_LIST_TASK_QUEUES, list_task_queues)
 
 typedef enum hf_method {
 #define HF_METHOD_ENUM(name, stem) name,
@@ -108,6 +124,16 @@ typedef struct hf_method_info {
 
 const hf_method_info *hf_method_info_of(hf_method method);
 
+/* Times of SleepUntil (ns) that are no times, in an engine for tests: until nothing runs, and until nothing can happen any more. */
+#define HF_SLEEP_UNTIL_SETTLED 1
+#define HF_SLEEP_UNTIL_IDLE INT64_MAX
+
+/* Whether it moves or reads the clock of an engine for tests: TestService. */
+static inline bool hf_method_is_of_clock(hf_method method)
+{
+    return method >= HF_METHOD_LOCK_TIME_SKIPPING && method <= HF_METHOD_GET_CURRENT_TIME;
+}
+
 typedef struct hf_call hf_call;
 typedef struct hf_service hf_service;
 typedef struct hf_witness hf_witness;
@@ -115,10 +141,12 @@ typedef struct hf_witness hf_witness;
 /* Who made a call. A core makes calls of its own, each kind part of another struct. */
 typedef enum hf_call_maker {
     HF_CALL_OF_CLIENT,
-    HF_CALL_OF_RUN,      /* a message from one run to another: hf_message */
-    HF_CALL_OF_DELETION, /* looks at another run of an id: hf_deletion */
-    HF_CALL_OF_RESET,    /* the same: hf_reset */
-    HF_CALL_OF_CALL      /* a part of a call that consists of several */
+    HF_CALL_OF_RUN,       /* a message from one run to another: hf_message */
+    HF_CALL_OF_DELETION,  /* looks at another run of an id: hf_deletion */
+    HF_CALL_OF_RESET,     /* the same: hf_reset */
+    HF_CALL_OF_RETENTION, /* deletes a run whose time is over: hf_retiring */
+    HF_CALL_OF_OPERATION, /* counts or lists runs: hf_operation */
+    HF_CALL_OF_CALL       /* a part of a call that consists of several */
 } hf_call_maker;
 
 struct hf_call {
@@ -158,6 +186,8 @@ struct hf_call {
     void *parked;          /* the object it waits for: a queue, a watch */
     int place;             /* which of them */
     int holds;             /* events that must come before done: its commit, a read */
+    int64_t led_to;        /* number of a later run of its chain that it goes on with; 0 = of none */
+    int hops;              /* runs that it was led to so far */
     hf_call_maker maker;   /* who made it; a core answers its own calls at once, inside the step */
 };
 
@@ -183,10 +213,13 @@ struct hf_service {
     const hf_codec *codec;    /* of the program, for the payloads of all calls; NULL = none */
     hf_header_hook on_header; /* of the program, for headers that go out; NULL = none */
     void *on_header_arg;
-    atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
-    atomic_int executions; /* handles that are not freed: it cannot be closed before they are */
-    atomic_int updates;    /* the same, handles of updates */
-    hf_guests guests;      /* threads that are inside cancel: service-V4 */
+    const char *namespace_; /* for calls that name none; NULL = "default"; lives as long as the service */
+    bool is_remote;         /* the engine is in another process: it may be out of reach for a while */
+    bool is_foreign;        /* it is not Holdfast's: it would ignore fields that only Holdfast has */
+    atomic_int workers;     /* workers that run on it: it cannot be closed before they end */
+    atomic_int executions;  /* handles that are not freed: it cannot be closed before they are */
+    atomic_int updates;     /* the same, handles of updates */
+    hf_guests guests;       /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
     hf_witness *witnesses; /* see witness.h */
 };
@@ -201,6 +234,12 @@ void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena
 static inline hf_status hf_service_check(hf_op *op, const hf_service *service)
 {
     return service->ops->check != NULL ? service->ops->check(op, service) : HF_OK;
+}
+
+/* The namespace that a call names, or the one that its service has for all others. */
+static inline hf_str hf_namespace_or(const char *given, const hf_service *service)
+{
+    return hf_str_of(given != NULL ? given : service->namespace_ != NULL ? service->namespace_ : "default");
 }
 
 static inline void hf_service_submit(hf_service *service, hf_call *call)

@@ -15,6 +15,7 @@ void hf_insight_add(hf_insight_names *names, hf_str name)
             return;
         }
     }
+    hf_assert(names->count >= 0 && names->count <= HF_INSIGHT_NAMES_MAX);
     if (names->count < HF_INSIGHT_NAMES_MAX) {
         memcpy(names->items[names->count++], text, sizeof text);
     }
@@ -22,6 +23,7 @@ void hf_insight_add(hf_insight_names *names, hf_str name)
 
 void hf_witness_add(hf_service *service, hf_witness *witness)
 {
+    hf_assert(witness->look != NULL);
     hf_spin_lock(&service->witness_lock);
     witness->next = service->witnesses;
     service->witnesses = witness;

@@ -281,6 +281,7 @@ static hf_status mem_execute(hf_store *base, hf_store_request *request)
     case HF_STORE_SCAN:
         return scan(store, request);
     case HF_STORE_CHECKPOINT:
+    case HF_STORE_SHRINK: /* what is deleted is freed at once */
         return HF_OK;
     case HF_STORE_BACKUP:
         return hf_fail(&request->op, HF_ERR_UNSUPPORTED, "a store in memory cannot be backed up");

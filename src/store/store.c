@@ -12,6 +12,8 @@ static const hf_table_info TABLES[HF_TABLE_COUNT] = {
     [HF_TABLE_TASK] = {"task", true, true, false, true},
     [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
     [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
+    [HF_TABLE_BLOCK] = {"block", false, true, false, true},
+    [HF_TABLE_SUMMARY] = {"summary", false, true, false, true},
 };
 
 _Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its entry");

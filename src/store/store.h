@@ -10,12 +10,15 @@
  *     journal   a = commit                 all changes of one commit                         with every commit
  *     run       a = run                    state of a run                                    when it goes cold or closes
  *     history   a = run, b = first event   consecutive events of a run                       with its state
+ *               a = run, b >= 2^18         records of its stream                             with its state
  *               a = run, b >= 2^19         a large piece of its state                        when that changes
  *     name      a = hash, b = run          nothing: a run that may have the name             in batches, after its state
  *     due       a = time ns, b = run       nothing: the earliest deadline of the run         with its state
  *     task      text = queue, a = order    tasks that wait, of a run that is cold            with its state
  *     inbox     a = run, b = order         a message from another shard                      never: there is only one shard
  *     name_log  a = commit                 names on their way to their table                 when the journal is cut
+ *     block     a = first run              what filters ask of runs that have ended          by housekeeping, later
+ *     summary   a = first run              what the runs of that block have in common        with the block
  *
  * Keys are compared by text (bytes), then a, then b; parts that a table does not use are empty and 0 in a put or delete,
  * and do not count in a range. a and b of a stored key are below INT64_MAX. The upper bits of run numbers hold the shard: on
@@ -29,7 +32,7 @@
  *     empty.
  * store-S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then the outcome is unknown, and every later request
  *     fails with HF_ERR_STORE until the store is closed and opened again.
- * store-S6  Checkpoint and backup run between commits, on the connection that commits.
+ * store-S6  Checkpoint, backup and shrinking run between commits, on the connection that commits.
  * store-S7  What a store shows after it was opened is durable, whatever durability was asked for: commits that an earlier process left
  *     only in the page cache, or that did not reach the disk because a sync failed, are not shown before they are on the disk. */
 #ifndef HF_STORE_STORE_H
@@ -50,6 +53,8 @@ typedef enum hf_table {
     HF_TABLE_TASK,
     HF_TABLE_INBOX,
     HF_TABLE_NAME_LOG,
+    HF_TABLE_BLOCK,
+    HF_TABLE_SUMMARY,
     HF_TABLE_COUNT
 } hf_table;
 
@@ -87,6 +92,7 @@ typedef enum hf_store_verb {
     HF_STORE_SCAN,
     HF_STORE_CHECKPOINT, /* moves the log into the file, if the log is long enough or `force` */
     HF_STORE_BACKUP,     /* a consistent copy at `path`, in steps between commits; `more` = call again */
+    HF_STORE_SHRINK,     /* gives pages on the free list back, some at a time between commits; `more` = call again */
     HF_STORE_STATS       /* figures; with `count` the rows too, in steps between commits; `more` = call again */
 } hf_store_verb;
 
@@ -139,7 +145,7 @@ struct hf_store_request {
     hf_str value;         /* GET, in the arena */
     hf_row *rows;         /* SCAN, in the arena, in the order of the scan */
     size_t row_count;     /* SCAN */
-    bool more;            /* SCAN: the range has more rows; BACKUP, STATS: not finished */
+    bool more;            /* SCAN: the range has more rows; BACKUP, SHRINK, STATS: not finished */
     hf_store_stats stats; /* STATS */
     hf_op op;             /* the message of a failure */
 

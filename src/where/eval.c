@@ -202,6 +202,12 @@ bool hf_where_may_have_status(const hf_where *where, int32_t status)
     return true;
 }
 
+bool hf_where_status_fits(const hf_where *where, int32_t status)
+{
+    hf_assert(hf_where_is_of_status(where));
+    return hf_where_fits(where, get_status, &status);
+}
+
 /* ---- Order ------------------------------------------------------------------------------------------------------------ */
 
 /* Appends bytes, each of them turned over if the order goes down. */

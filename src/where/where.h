@@ -27,7 +27,8 @@
  *     server with Elasticsearch. There is no third value.
  * where-F2  Parsing takes time proportional to the text, which has at most HF_WHERE_LEN_MAX bytes; a tree is at most HF_WHERE_DEPTH_MAX
  *     deep, so neither parsing nor evaluating needs more stack than that.
- * where-F3  Sort keys of two rows compare (as bytes) like the rows do by ORDER BY; rows without an attribute come last, up and down. */
+ * where-F3  Sort keys of two rows compare (as bytes) like the rows do by ORDER BY; rows without an attribute come last, up and down.
+ * where-F4  Rows of which only a summary is known are left out only if none of them fits. */
 #ifndef HF_WHERE_WHERE_H
 #define HF_WHERE_WHERE_H
 
@@ -167,6 +168,22 @@ bool hf_where_fits(const hf_where *where, hf_where_get *get, const void *row);
 bool hf_where_pins(const hf_where *where, hf_attr_id id, hf_str *ret_text);
 /* If rows with this status cannot fit, by the tests of ExecutionStatus that are one side of the ANDs at the top: false. */
 bool hf_where_may_have_status(const hf_where *where, int32_t status);
+
+/* What a summary of many rows tells of their attributes. */
+typedef struct hf_where_bounds {
+    /* HF_BIT of each status that a row has; every row has one. */
+    uint32_t (*statuses)(const void *state);
+    /* True: every row has this attribute, and its number is one of these. False: not known. */
+    bool (*range)(const void *state, const hf_attr *attr, int64_t *ret_least, int64_t *ret_greatest);
+    /* Whether a row may have this value of an attribute: as `=` compares them. True: perhaps. */
+    bool (*may_have)(const void *state, const hf_attr *attr, const hf_attr_value *value);
+} hf_where_bounds;
+
+/* Whether one of those rows may fit. where-F4: false only if none of them does. */
+bool hf_where_may_fit(const hf_where *where, const hf_where_bounds *bounds, const void *state);
+/* Whether a filter tests nothing but ExecutionStatus, or nothing at all; and whether rows with this status fit such a filter. */
+bool hf_where_is_of_status(const hf_where *where);
+bool hf_where_status_fits(const hf_where *where, int32_t status);
 
 /* Appends the sort key of a row: where-F3. */
 void hf_where_sort_key(const hf_where *where, hf_where_get *get, const void *row, hf_buf *out);

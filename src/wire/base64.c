@@ -1,5 +1,7 @@
 #include "wire/base64.h"
 
+#include <string.h>
+
 static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 _Static_assert(sizeof ALPHABET == 64 + 1, "six bits name a letter");
@@ -23,4 +25,35 @@ void hf_base64_encode(hf_str bytes, hf_buf *out)
     hf_assert(at == out->data + out->len + len);
     out->len += len;
     out->data[out->len] = '\0';
+}
+
+static int value_of(char letter)
+{
+    const char *at = letter != '\0' ? strchr(ALPHABET, letter) : NULL;
+    return at != NULL ? (int)(at - ALPHABET) : -1;
+}
+
+bool hf_base64_parse(hf_str text, hf_buf *out)
+{
+    uint32_t bits = 0;
+    int count = 0; /* of bits that are not written yet */
+    while (text.len > 0 && text.data[text.len - 1] == '=') {
+        text.len--;
+    }
+    if (text.len % 4 == 1 || !hf_buf_reserve(out, text.len)) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        int value = value_of(text.data[i]);
+        if (value < 0) {
+            return false;
+        }
+        bits = (bits << 6 | (uint32_t)value) & 0xffff;
+        count += 6;
+        if (count >= 8) {
+            count -= 8;
+            hf_buf_putc(out, (char)(bits >> count));
+        }
+    }
+    return hf_buf_status(out) == HF_OK;
 }

@@ -1,5 +1,7 @@
 #include "wire/grpc.h"
 
+#include <stdio.h>
+
 hf_status hf_grpc_take(hf_op *op, hf_str bytes, size_t len_max, hf_grpc_frame *ret_frame)
 {
     const unsigned char *head = (const unsigned char *)bytes.data;
@@ -83,6 +85,50 @@ void hf_grpc_message_put(hf_str text, hf_buf *out)
         } else {
             char escaped[3] = {'%', HEX[byte >> 4], HEX[byte & 15]};
             hf_buf_put(out, escaped, sizeof escaped);
+        }
+    }
+}
+
+void hf_grpc_timeout_format(hf_span timeout, char ret_text[HF_GRPC_TIMEOUT_LEN])
+{
+    static const struct {
+        char name;
+        int64_t ns;
+    } UNITS[] = {{'n', 1},
+                 {'u', 1000},
+                 {'m', 1000000},
+                 {'S', 1000000000},
+                 {'M', INT64_C(60000000000)},
+                 {'H', INT64_C(3600000000000)}};
+    hf_assert(timeout.ns > 0);
+    for (size_t i = 0; i < HF_COUNT_OF(UNITS); i++) {
+        int64_t number = timeout.ns / UNITS[i].ns + (timeout.ns % UNITS[i].ns != 0 ? 1 : 0);
+        if (number <= 99999999) {
+            (void)snprintf(ret_text, HF_GRPC_TIMEOUT_LEN, "%d%c", (int)number, UNITS[i].name);
+            return;
+        }
+    }
+    hf_assert(false); /* wire-W2: 2^63 ns are 2.6 million hours */
+}
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+}
+
+void hf_grpc_message_parse(hf_str text, hf_buf *out)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        int high = text.data[i] == '%' && text.len - i > 2 ? digit_of(text.data[i + 1]) : -1;
+        int low = high >= 0 ? digit_of(text.data[i + 2]) : -1;
+        if (low >= 0) {
+            hf_buf_putc(out, (char)(high << 4 | low));
+            i += 2;
+        } else {
+            hf_buf_putc(out, text.data[i]);
         }
     }
 }

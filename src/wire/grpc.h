@@ -26,7 +26,13 @@ void hf_grpc_head(unsigned char *ret_head, bool is_compressed, uint32_t len);
 /* "70000000u", "9924m": one to eight digits and a unit. False: it is not one. */
 bool hf_grpc_timeout_parse(hf_str text, hf_span *ret_timeout);
 
+/* "5S", "1500m": the span, rounded up to what eight digits can say. */
+enum { HF_GRPC_TIMEOUT_LEN = 10 }; /* bytes, with the NUL */
+void hf_grpc_timeout_format(hf_span timeout, char ret_text[HF_GRPC_TIMEOUT_LEN]);
+
 /* Appends the text as grpc-message has it: all but visible ASCII is percent-encoded, and so is the percent sign. */
 void hf_grpc_message_put(hf_str text, hf_buf *out);
+/* The way back. A percent sign that is not followed by two digits stands for itself. */
+void hf_grpc_message_parse(hf_str text, hf_buf *out);
 
 #endif

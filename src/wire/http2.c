@@ -15,6 +15,8 @@ typedef struct bucket {
     int64_t at_ns; /* when left_ns was computed */
 } bucket;
 
+#define PREFACE_LEN 24 /* bytes that a client sends first: "PRI * HTTP/2.0" and so on */
+
 struct hf_h2 {
     nghttp2_session *session;
     const hf_h2_events *events;
@@ -27,8 +29,15 @@ struct hf_h2 {
     size_t out_len;     /* bytes in `out` of all streams, not handed on */
     size_t head_len;    /* bytes of the head that comes in now: heads do not interleave */
     bool is_client;
-    bool is_flooded; /* wire-H2 */
-    bool has_failed; /* hf_h2_recv has */
+    bool is_flooded;             /* wire-H2 */
+    bool has_failed;             /* hf_h2_recv has */
+    size_t frame_left;           /* server: bytes of the frame that comes in now, or of the preface */
+    unsigned char frame_head[9]; /* the head of the next one, so far */
+    size_t frame_head_len;
+    int32_t last_id;  /* server: of the last stream that began */
+    uint64_t begun;   /* bit i: stream last_id - 2 * i began */
+    int32_t gone[32]; /* streams that the peer has closed, the last ones */
+    unsigned gone_at; /* how many were put there */
 };
 
 static bucket bucket_of(int64_t burst, int64_t per_second)
@@ -131,6 +140,55 @@ static bool is_head(const hf_h2 *h2, const nghttp2_frame *frame)
            frame->headers.cat == (h2->is_client ? NGHTTP2_HCAT_RESPONSE : NGHTTP2_HCAT_REQUEST);
 }
 
+/* ---- Streams that are no more ---- */
+
+/* The session forgets a stream when it is closed. The last ones that the peer has closed are kept here, so that its next frame on one of
+ * them can be told from one that was on its way when we reset the stream, which is no fault. */
+static void note_gone(hf_h2 *h2, int32_t id)
+{
+    h2->gone[h2->gone_at++ % HF_COUNT_OF(h2->gone)] = id;
+}
+
+static bool is_gone(const hf_h2 *h2, int32_t id)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(h2->gone); i++) {
+        if (h2->gone[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_begun(hf_h2 *h2, int32_t id)
+{
+    int64_t steps = ((int64_t)id - h2->last_id) / 2;
+    hf_assert(id > h2->last_id); /* nghttp2 has checked it */
+    h2->begun = steps < 64 ? h2->begun << steps | 1 : 1;
+    h2->last_id = id;
+}
+
+/* Of a stream that is not open: whether it began. Of old ones it is not known, and taken for granted. */
+static bool has_begun(const hf_h2 *h2, int32_t id)
+{
+    int64_t steps = ((int64_t)h2->last_id - id) / 2;
+    return steps >= 64 || (h2->begun >> steps & 1) != 0;
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
+{
+    hf_h2 *h2 = user;
+    if (h2->is_client || head->type != NGHTTP2_HEADERS || head->stream_id % 2 == 0 || head->stream_id > h2->last_id ||
+        nghttp2_session_find_stream(session, head->stream_id) != NULL) {
+        return 0;
+    }
+    if (!has_begun(h2, head->stream_id)) { /* a later one has, so this one was closed by that (RFC 9113, 5.1.1) */
+        (void)nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+    } else if (is_gone(h2, head->stream_id)) {
+        (void)nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
+    }
+    return 0;
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     hf_h2 *h2 = user;
@@ -138,6 +196,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (!is_head(h2, frame) || h2->is_client) {
         return 0;
     }
+    note_begun(h2, frame->hd.stream_id);
     hf_h2_stream *stream = h2->is_flooded ? NULL : h2->events->begin(h2->state, frame->hd.stream_id);
     if (stream == NULL) {
         (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
@@ -174,6 +233,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     bool is_empty =
         frame->hd.type == NGHTTP2_DATA && frame->hd.length == 0 && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
     if (frame->hd.type == NGHTTP2_RST_STREAM) {
+        note_gone(h2, frame->hd.stream_id);
         (void)charge(h2, &h2->resets);
     } else if (frame->hd.type == NGHTTP2_PING || frame->hd.type == NGHTTP2_SETTINGS ||
                frame->hd.type == NGHTTP2_PRIORITY || is_empty) {
@@ -209,6 +269,12 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR && !h2->is_client) {
         (void)charge(h2, &h2->resets); /* the peer made us do it */
     }
+    if (frame->hd.type == NGHTTP2_HEADERS && h2->is_client) {
+        hf_h2_stream *stream = stream_of(h2, frame->hd.stream_id);
+        if (stream != NULL) {
+            stream->is_sent = true;
+        }
+    }
     /* An answer that is complete before its request is: the rest of the request is not needed (RFC 9113, 8.1). */
     bool is_end = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
                   (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
@@ -232,6 +298,9 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 {
     hf_h2 *h2 = user;
     hf_h2_stream *stream = stream_of(h2, id);
+    if (nghttp2_session_get_stream_remote_close(session, id) == 1) {
+        note_gone(h2, id);
+    }
     if (stream != NULL) {
         (void)nghttp2_session_set_stream_user_data(session, id, NULL);
         let_go(h2, stream, code);
@@ -247,7 +316,9 @@ static size_t fields_of(const hf_h2_field *fields, size_t count, nghttp2_nv *ret
 {
     hf_assert(count <= FIELDS_MAX); /* wire-H1: our own heads have a handful */
     for (size_t i = 0; i < count; i++) {
+        bool is_secret = hf_str_equal(fields[i].name, HF_STR("authorization")); /* in no table of either side */
         ret_values[i] = (nghttp2_nv){
+            .flags = is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE,
             .name = (uint8_t *)(uintptr_t)fields[i].name.data, /* nghttp2 copies, and changes nothing */
             .namelen = fields[i].name.len,
             .value = (uint8_t *)(uintptr_t)(fields[i].value.data != NULL ? fields[i].value.data : ""),
@@ -318,16 +389,56 @@ hf_status hf_h2_send(hf_op *op, hf_h2 *h2, hf_buf *out, size_t len_max)
     return hf_buf_status(out) == HF_OK ? HF_OK : hf_fail(op, hf_buf_status(out), "no memory for bytes to send");
 }
 
+static ssize_t feed(hf_h2 *h2, const char *bytes, size_t len)
+{
+    ssize_t taken = nghttp2_session_mem_recv(h2->session, (const uint8_t *)bytes, len);
+    hf_assert(taken < 0 || (size_t)taken == len); /* wire-H1: nothing here pauses the session */
+    return taken;
+}
+
+/* nghttp2 passes over DATA of a stream that it has forgotten, and tells nobody. So the heads of frames are read here, too. */
+static ssize_t feed_frames(hf_h2 *h2, hf_str bytes)
+{
+    size_t fed = 0;
+    for (size_t at = 0; at < bytes.len;) {
+        if (h2->frame_left > 0) {
+            size_t len = bytes.len - at < h2->frame_left ? bytes.len - at : h2->frame_left;
+            at += len;
+            h2->frame_left -= len;
+            continue;
+        }
+        h2->frame_head[h2->frame_head_len++] = (unsigned char)bytes.data[at++];
+        if (h2->frame_head_len < sizeof h2->frame_head) {
+            continue;
+        }
+        const unsigned char *head = h2->frame_head;
+        int32_t id =
+            (int32_t)((uint32_t)(head[5] & 0x7f) << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8]);
+        h2->frame_left = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+        h2->frame_head_len = 0;
+        if (head[3] == NGHTTP2_DATA) {
+            ssize_t taken = feed(h2, bytes.data + fed, at - fed); /* all that came before it */
+            if (taken < 0) {
+                return taken;
+            }
+            fed = at;
+            if (nghttp2_session_find_stream(h2->session, id) == NULL && is_gone(h2, id)) {
+                (void)nghttp2_session_terminate_session(h2->session, NGHTTP2_STREAM_CLOSED);
+            }
+        }
+    }
+    return fed < bytes.len ? feed(h2, bytes.data + fed, bytes.len - fed) : 0;
+}
+
 hf_status hf_h2_recv(hf_op *op, hf_h2 *h2, hf_str bytes, int64_t now_ns)
 {
     hf_assert(!h2->has_failed && bytes.len > 0);
     h2->now_ns = now_ns;
-    ssize_t taken = nghttp2_session_mem_recv(h2->session, (const uint8_t *)bytes.data, bytes.len);
+    ssize_t taken = h2->is_client ? feed(h2, bytes.data, bytes.len) : feed_frames(h2, bytes);
     if (taken < 0) {
         h2->has_failed = true;
         return h2->is_flooded ? hf_fail(op, HF_ERR_LIMIT, "the peer floods the connection") : status_of(op, (int)taken);
     }
-    hf_assert((size_t)taken == bytes.len); /* wire-H1: nothing here pauses the session */
     if (h2->is_flooded) {
         h2->has_failed = true;
         return hf_fail(op, HF_ERR_LIMIT, "the peer floods the connection");
@@ -370,6 +481,16 @@ hf_status hf_h2_request(hf_op *op, hf_h2 *h2, hf_h2_stream *stream, const hf_h2_
     stream->is_answering = true;
     stream->is_ended = is_last;
     return HF_OK;
+}
+
+bool hf_h2_may_request(const hf_h2 *h2)
+{
+    return !h2->has_failed && nghttp2_session_check_request_allowed(h2->session) != 0;
+}
+
+uint32_t hf_h2_streams_max(const hf_h2 *h2)
+{
+    return nghttp2_session_get_remote_settings(h2->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
 void hf_h2_put(hf_h2 *h2, hf_h2_stream *stream, size_t len)
@@ -440,6 +561,7 @@ uint64_t hf_h2_body_sent(const hf_h2 *h2)
 static int open_session(hf_h2 *h2, nghttp2_session_callbacks *callbacks, nghttp2_option *option)
 {
     nghttp2_mem memory = {h2, piece_new, piece_free, piece_zeroed, piece_resized};
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
@@ -480,6 +602,7 @@ hf_status hf_h2_open(hf_op *op, hf_allocator memory, const hf_h2_options *option
                   .memory = memory,
                   .resets = bucket_of(HF_H2_RESETS_BURST, HF_H2_RESETS_RATE),
                   .controls = bucket_of(HF_H2_CONTROLS_BURST, HF_H2_CONTROLS_RATE),
+                  .frame_left = PREFACE_LEN,
                   .is_client = options->is_client};
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_option *option = NULL;

@@ -56,6 +56,7 @@ typedef struct hf_h2_stream {
     bool is_answering; /* the head was submitted, with a body to follow */
     bool is_ended;     /* nothing more comes into `out` */
     bool is_asleep;    /* the session waits for bytes in `out` */
+    bool is_sent;      /* client: the head of the request was handed to the session's output */
 } hf_h2_stream;
 
 typedef struct hf_h2_events {
@@ -98,6 +99,10 @@ uint64_t hf_h2_body_sent(const hf_h2 *h2);
 /* Client: sends a request; a body follows unless `is_last`. Fails: HF_ERR_NOMEM, HF_ERR_CLOSED (no more streams). */
 hf_status hf_h2_request(hf_op *op, hf_h2 *h2, hf_h2_stream *stream, const hf_h2_field *fields, size_t count,
                         bool is_last);
+/* Client: whether the peer takes another request at all. False after its GOAWAY, and when the numbers of streams are used up. */
+bool hf_h2_may_request(const hf_h2 *h2);
+/* Client: requests that the peer takes at once. */
+uint32_t hf_h2_streams_max(const hf_h2 *h2);
 /* Server: sends the head of the answer; a body follows unless `is_last`. */
 hf_status hf_h2_respond(hf_op *op, hf_h2 *h2, hf_h2_stream *stream, const hf_h2_field *fields, size_t count,
                         bool is_last);

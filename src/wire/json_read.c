@@ -6,9 +6,10 @@
  * checked before: UTF-8 without detours, surrogates in pairs, and no other spaces than four. */
 #include "wire/json_read.h"
 
+#include "wire/json_memory.h"
+
 #include "base/glyph.h"
 
-#include <setjmp.h>
 #include <yajl/yajl_parse.h>
 
 enum { ROOM_LEN = 6144 }; /* bytes on the stack: enough for yajl unless strings with escapes are long */
@@ -23,7 +24,7 @@ typedef struct level {
 
 typedef struct reader {
     hf_str text;
-    hf_arena *arena;
+    hf_json_memory memory;
     const hf_json_step *steps;
     size_t step_count;
     hf_json_found *value;
@@ -34,40 +35,7 @@ typedef struct reader {
     size_t depth;        /* open levels */
     size_t target_depth; /* depth outside of the value that is looked for, while that is open; SIZE_MAX = it is not */
     level levels[HF_JSON_READ_DEPTH_MAX + 1];
-    jmp_buf no_memory;
 } reader;
-
-/* ---- Memory of yajl ------------------------------------------------------------------------------------------------ */
-
-enum { SIZE_ROOM = 16 }; /* in front of each piece: its length, so that it can be moved */
-
-static void *take(void *ctx, size_t len)
-{
-    reader *r = ctx;
-    char *piece = len < SIZE_MAX - SIZE_ROOM ? hf_arena_take(r->arena, len + SIZE_ROOM, 16) : NULL;
-    if (piece == NULL) {
-        longjmp(r->no_memory, 1);
-    }
-    memcpy(piece, &len, sizeof len);
-    return piece + SIZE_ROOM;
-}
-
-static void give(void *ctx, void *ptr)
-{
-    (void)ctx; /* it goes with the arena */
-    (void)ptr;
-}
-
-static void *move(void *ctx, void *ptr, size_t len)
-{
-    void *moved = take(ctx, len);
-    if (ptr != NULL) {
-        size_t old = 0;
-        memcpy(&old, (char *)ptr - SIZE_ROOM, sizeof old);
-        memcpy(moved, ptr, old < len ? old : len);
-    }
-    return moved;
-}
 
 /* ---- Tokens -------------------------------------------------------------------------------------------------------- */
 
@@ -144,10 +112,7 @@ static int on_text(void *ctx, const unsigned char *text, size_t len)
     reader *r = ctx;
     bool is_on_path = false;
     if (begin_value(r, HF_KIND_TEXT, &is_on_path)) {
-        r->value->text = hf_arena_copy(r->arena, hf_str_of_len((const char *)text, len));
-        if (r->value->text.data == NULL) {
-            longjmp(r->no_memory, 1);
-        }
+        r->value->text = hf_json_memory_copy(&r->memory, text, len);
     }
     return 1;
 }
@@ -293,8 +258,8 @@ static hf_status refuse(hf_op *op, reader *r)
 
 static hf_status read_text(hf_op *op, reader *r)
 {
-    yajl_alloc_funcs memory = {take, move, give, r};
-    if (setjmp(r->no_memory) != 0) {
+    yajl_alloc_funcs memory = hf_json_memory_funcs(&r->memory);
+    if (setjmp(r->memory.none) != 0) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory to read a JSON text of %zu bytes", r->text.len);
     }
     r->yajl = yajl_alloc(&TOKENS, &memory, r);
@@ -313,7 +278,7 @@ hf_status hf_json_find(hf_op *op, hf_str text, const hf_json_step *steps, size_t
     hf_json_found value = {.kind = HF_KIND_MISSING};
     reader r; /* not cleared: most levels are never used */
     r.text = text;
-    r.arena = arena;
+    r.memory.arena = arena;
     r.steps = steps;
     r.step_count = count;
     r.value = &value;

@@ -12,6 +12,7 @@ struct hf_tls {
     BIO *out; /* bytes for it; ssl's */
     hf_tls_context *context;
     hf_allocator memory;
+    bool is_client;
 };
 
 /* ---- The context: an SSL_CTX, which counts its users itself ----------------------------------------------------------------- */
@@ -125,6 +126,56 @@ hf_status hf_tls_context_open(hf_op *op, hf_str certificate, hf_str key, hf_str 
     return HF_OK;
 }
 
+static bool use_ca(SSL_CTX *ctx, BIO *text)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+    int count = 0;
+    X509 *ca = NULL;
+    while ((ca = PEM_read_bio_X509(text, NULL, NULL, NULL)) != NULL) {
+        bool is_fine = X509_STORE_add_cert(store, ca) == 1;
+        X509_free(ca);
+        if (!is_fine) {
+            return false;
+        }
+        count++;
+    }
+    ERR_clear_error();
+    return count > 0;
+}
+
+hf_status hf_tls_client_context_open(hf_op *op, hf_str ca, hf_str certificate, hf_str key, hf_tls_context **ret_context)
+{
+    static const unsigned char H2[] = {2, 'h', '2'};
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    if (ctx == NULL) {
+        return fail_tls(op, HF_ERR_NOMEM, "TLS cannot be set up");
+    }
+    (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION); /* wire-T1 */
+    (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    (void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL); /* wire-T3 */
+    hf_status status =
+        SSL_CTX_set_alpn_protos(ctx, H2, sizeof H2) == 0 ? HF_OK : fail_tls(op, HF_ERR_NOMEM, "TLS cannot be set up");
+    if (status == HF_OK && ca.len > 0) {
+        status = with_text(op, ctx, ca, use_ca, "the CA of the server cannot be used");
+    } else if (status == HF_OK && SSL_CTX_set_default_verify_paths(ctx) != 1) {
+        status = fail_tls(op, HF_ERR_INVALID, "the certificates of the system cannot be used");
+    }
+    if (status == HF_OK && certificate.len > 0) {
+        status = with_text(op, ctx, certificate, use_certificate, "the certificate cannot be used");
+    }
+    if (status == HF_OK && key.len > 0) {
+        status = with_text(op, ctx, key, use_key, "the key of the certificate cannot be used");
+    }
+    if (status != HF_OK) {
+        SSL_CTX_free(ctx);
+        return status;
+    }
+    *ret_context = (hf_tls_context *)(void *)ctx;
+    return HF_OK;
+}
+
 hf_tls_context *hf_tls_context_ref(hf_tls_context *context)
 {
     int ok = SSL_CTX_up_ref(ctx_of(context));
@@ -139,7 +190,7 @@ void hf_tls_context_unref(hf_tls_context *context)
 
 /* ---- A connection ------------------------------------------------------------------------------------------------------------ */
 
-hf_status hf_tls_open(hf_op *op, hf_tls_context *context, hf_allocator memory, hf_tls **ret_tls)
+static hf_status open_either(hf_op *op, hf_tls_context *context, hf_allocator memory, hf_tls **ret_tls)
 {
     hf_tls *tls = memory.allocate(memory.state, sizeof *tls, 0);
     if (tls == NULL) {
@@ -155,7 +206,46 @@ hf_status hf_tls_open(hf_op *op, hf_tls_context *context, hf_allocator memory, h
         return fail_tls(op, HF_ERR_NOMEM, "no memory for a TLS connection");
     }
     SSL_set_bio(tls->ssl, tls->in, tls->out); /* from here on they are ssl's */
-    SSL_set_accept_state(tls->ssl);
+    *ret_tls = tls;
+    return HF_OK;
+}
+
+hf_status hf_tls_open(hf_op *op, hf_tls_context *context, hf_allocator memory, hf_tls **ret_tls)
+{
+    HF_TRY(open_either(op, context, memory, ret_tls));
+    SSL_set_accept_state((*ret_tls)->ssl);
+    return HF_OK;
+}
+
+/* wire-T3: a certificate names a host, or an address. */
+static bool expect_name(SSL *ssl, const char *name)
+{
+    char bare[256];
+    size_t len = strlen(name);
+    bool is_v6 = len > 2 && name[0] == '[' && name[len - 1] == ']';
+    if (len == 0 || len >= sizeof bare) {
+        return false;
+    }
+    memcpy(bare, name + (is_v6 ? 1 : 0), len - (is_v6 ? 2 : 0));
+    bare[len - (is_v6 ? 2 : 0)] = '\0';
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), bare) == 1) {
+        return true;
+    }
+    ERR_clear_error();
+    return SSL_set1_host(ssl, bare) == 1 && SSL_set_tlsext_host_name(ssl, bare) == 1;
+}
+
+hf_status hf_tls_connect(hf_op *op, hf_tls_context *context, const char *server_name, hf_allocator memory,
+                         hf_tls **ret_tls)
+{
+    hf_tls *tls = NULL;
+    HF_TRY(open_either(op, context, memory, &tls));
+    if (!expect_name(tls->ssl, server_name)) {
+        hf_tls_close(tls);
+        return fail_tls(op, HF_ERR_INVALID, "the name of the server cannot be used");
+    }
+    SSL_set_connect_state(tls->ssl);
+    tls->is_client = true;
     *ret_tls = tls;
     return HF_OK;
 }
@@ -175,14 +265,25 @@ hf_status hf_tls_feed(hf_op *op, hf_tls *tls, hf_str bytes)
     return put == (int)bytes.len ? HF_OK : fail_tls(op, HF_ERR_NOMEM, "no memory for bytes of a TLS connection");
 }
 
+/* wire-T1: of a client; a server has refused everything else already. */
+static bool has_h2(const hf_tls *tls)
+{
+    const unsigned char *name = NULL;
+    unsigned len = 0;
+    SSL_get0_alpn_selected(tls->ssl, &name, &len);
+    return !tls->is_client || (len == 2 && memcmp(name, "h2", 2) == 0);
+}
+
 hf_status hf_tls_read(hf_op *op, hf_tls *tls, void *buf, size_t len, size_t *ret_len)
 {
     ERR_clear_error();
     int result = SSL_read_ex(tls->ssl, buf, len, ret_len);
     if (result == 1) {
-        hf_assert(SSL_is_init_finished(tls->ssl) == 1); /* wire-T2: no early data */
-        return HF_OK;
+        hf_assert(SSL_is_init_finished(tls->ssl) == 1);                             /* wire-T2: no early data */
+        hf_assert(!tls->is_client || SSL_get_verify_result(tls->ssl) == X509_V_OK); /* wire-T3 */
+        return has_h2(tls) ? HF_OK : hf_fail(op, HF_ERR_DENIED, "the server does not speak HTTP/2 over TLS");
     }
+    long verdict = tls->is_client ? SSL_get_verify_result(tls->ssl) : X509_V_OK;
     switch (SSL_get_error(tls->ssl, result)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
@@ -190,6 +291,11 @@ hf_status hf_tls_read(hf_op *op, hf_tls *tls, void *buf, size_t len, size_t *ret
     case SSL_ERROR_ZERO_RETURN:
         return HF_ERR_CLOSED;
     default:
+        if (verdict != X509_V_OK) {
+            ERR_clear_error();
+            return hf_fail(op, HF_ERR_DENIED, "the certificate of the server is refused: %s",
+                           X509_verify_cert_error_string(verdict));
+        }
         return fail_tls(op, HF_ERR_DENIED, "TLS");
     }
 }

@@ -35,13 +35,25 @@ static void seed(hf_wf *wf, hf_str text)
     hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
 }
 
-/* The rules that a completion names. history.c has seen that this version knows them all. */
+/* The rules that a completion names. history.c has seen that this version knows them all. The flags of other SDKs are not ours, and what they
+ * have written is played by the rules of today. */
 static uint32_t rules_of(const hf_pb_workflow_task_completed_metadata *sdk)
 {
     uint32_t rules = 0;
-    for (size_t i = 0; sdk != NULL && i < sdk->lang_used_flags.count; i++) {
+    if (sdk == NULL || sdk->sdk_name.len == 0) {
+        return 0;
+    }
+    if (!hf_str_equal(sdk->sdk_name, HF_STR(HF_WF_SDK_NAME))) {
+        return HF_WF_RULES_ALL;
+    }
+    for (size_t i = 0; i < sdk->lang_used_flags.count; i++) {
         hf_assert(sdk->lang_used_flags.items[i] <= HF_WF_RULE_LAST);
         rules |= UINT32_C(1) << sdk->lang_used_flags.items[i];
+    }
+    for (size_t i = 0; i < sdk->core_used_flags.count; i++) {
+        uint32_t flag = sdk->core_used_flags.items[i];
+        hf_assert(flag <= HF_WF_FLAG_BASE + HF_WF_RULE_LAST);
+        rules |= flag > HF_WF_FLAG_BASE ? UINT32_C(1) << (flag - HF_WF_FLAG_BASE) : 0;
     }
     return rules;
 }
@@ -62,6 +74,7 @@ static void choose_rules(hf_wf *wf, const hf_wf_reader *reader)
     }
     hf_assert((wf->rules & ~HF_WF_RULES_ALL) == 0);
     hf_crew_set_strict(wf->crew, hf_wf_plays_by(wf, HF_WF_RULE_SPANS));
+    hf_crew_set_tells_first(wf->crew, !hf_wf_plays_by(wf, HF_WF_RULE_WAITS));
 }
 
 /* Reads the facts that the end of an earlier task has beside its commands: the library and rules that ran it; or that a
@@ -86,6 +99,18 @@ static void note_task(hf_wf *wf, const hf_pb_history_event *event)
     }
 }
 
+/* Other SDKs list the patches of a run in a search attribute: an event without a command of the workflow's code. */
+static bool is_list_of_patches(const hf_pb_history_event *event)
+{
+    if (event->attributes_case != HF_PB_HISTORY_EVENT_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES_EVENT_ATTRIBUTES) {
+        return false;
+    }
+    const hf_pb_search_attributes *attributes =
+        event->upsert_workflow_search_attributes_event_attributes->search_attributes;
+    return attributes != NULL && attributes->indexed_fields.count == 1 &&
+           hf_str_equal(attributes->indexed_fields.items[0].key, HF_STR("TemporalChangeVersion"));
+}
+
 static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
 {
     bool was_completed = false;
@@ -93,7 +118,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         const hf_pb_history_event *event = p.items[i];
         was_completed |= event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
         note_task(wf, event);
-        if (!hf_event_is_of_command(event->event_type)) {
+        if (!hf_event_is_of_command(event->event_type) || is_list_of_patches(event)) {
             continue;
         }
         hf_command_record *record = NULL;
@@ -150,8 +175,7 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
         seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
     }
     if (wf->child_base == NULL) { /* a reset keeps the ids of the children that the run before it had started */
-        wf->child_base = hf_wf_keep_text(
-            wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
+        wf->child_base = hf_wf_keep_run_id(wf, started->original_execution_run_id);
     }
     wf->has_begun = true;
     hf_crew_set_stack(wf->crew, wf->entry->stack_size);
@@ -262,8 +286,11 @@ static hf_status apply_ends(hf_op *op, hf_wf *wf, piece p)
 
 hf_status hf_wf_turn(hf_op *op, hf_wf *wf)
 {
-    hf_assert(!wf->is_lost);                   /* worker-K1 */
-    hf_assert(atomic_load(&wf->turn_ns) == 0); /* worker-K1: one turn at a time */
+    hf_assert(!wf->is_lost);                                                  /* worker-K1 */
+    hf_assert(atomic_load_explicit(&wf->turn_ns, memory_order_relaxed) == 0); /* worker-K1: one turn at a time */
+    if (!hf_crew_is_ready(wf->crew)) {
+        return HF_OK;
+    }
     atomic_store_explicit(&wf->turn_ns, hf_now(NULL).ns, memory_order_relaxed);
     wf->is_lost = !hf_crew_turn(wf->crew);
     if (!wf->is_lost) { /* else its fiber still has the turn */
@@ -365,6 +392,9 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
     }
     HF_TRY(hf_wf_play_locals(op, wf, settle));
     HF_TRY(finish(op, wf));
+    if (wf->misdeed != NULL) {
+        return hf_fail(op, HF_ERR_CONFLICT, "%s", wf->misdeed);
+    }
     if (hf_crew_is_disturbed(wf->crew)) {
         return hf_fail(op, HF_ERR_CONFLICT, "a fiber of the workflow was woken by something outside of it");
     }

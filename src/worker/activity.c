@@ -144,8 +144,7 @@ static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
     hf_spin_unlock(&worker->busy_lock);
 }
 
-/* Pauses before the result is sent again. False: it must not be sent again. */
-static bool may_try_again(hf_worker *worker, int64_t pause)
+bool hf_worker_may_try_again(hf_worker *worker, int64_t pause)
 {
     char token = 0;
     hf_assert(pause > 0);
@@ -161,7 +160,9 @@ static hf_status answer_as(activity *act, hf_method method, const void *request,
     hf_op op;
     hf_op_init(&op);
     hf_call call;
-    if (hf_shield_open(hf_seconds(ANSWER_SECONDS), &shield) != HF_OK) {
+    /* An engine that is out of reach may still want it after a long time: the end is when it refuses, or the worker's time is over. */
+    if ((worker->service->is_remote ? hf_worker_shield_open(worker->rt, &shield)
+                                    : hf_shield_open(hf_seconds(ANSWER_SECONDS), &shield)) != HF_OK) {
         return HF_ERR_NOMEM; /* it will time out */
     }
     hf_status status = HF_OK;
@@ -175,7 +176,7 @@ static hf_status answer_as(activity *act, hf_method method, const void *request,
         if (may_pass) {
             note_unsaid(worker, &op, false);
         }
-        tries_again = may_pass && may_try_again(worker, pause);
+        tries_again = may_pass && hf_worker_may_try_again(worker, pause);
         if (may_pass && !tries_again) {
             note_unsaid(worker, &op, true);
         }
@@ -441,12 +442,12 @@ static void free_activity(activity *act)
     hf_payload_free(&act->details);
     free_verdict(act, act->verdict);
     (void)hf_chan_free(atomic_load(&act->beat));
-    hf_arenas_give(&worker->arenas, &act->arena);
     hf_activity_free_slot(act);
     if (act->job != NULL) {
         hf_local_job_unref(act->job);
     }
-    worker->memory.release(worker->memory.state, act, sizeof *act);
+    hf_arena arena = act->arena; /* it lies there, too */
+    hf_arenas_give(&worker->arenas, &arena);
 }
 
 /* Whether its input is still what the codec made: it could not be decoded, which fails this attempt only. */
@@ -473,8 +474,8 @@ static hf_status run_activity(void *arg)
         hf_log(worker->rt, HF_LOG_ERROR, "activity_unknown", "activity=%s queue=%.*s workflow=%s attempt=%d message=%s",
                act->facts.name, HF_STR_ARGS(worker->queue), act->facts.workflow_id, act->facts.attempt,
                "this worker does not have it: add it with hf_worker_add_activity, or give another .task_queue");
-        failure =
-            hf_failure_application(&act->arena, HF_STR("NotFound"), hf_arena_copy(&act->arena, hf_str_of(text)), false);
+        failure = hf_failure_application(&act->arena, HF_STR("NotFound"), hf_arena_copy(&act->arena, hf_str_of(text)),
+                                         worker->unknown_is_final);
         status = HF_ERR_NOT_FOUND;
     } else if (status == HF_OK && is_encoded(act)) {
         failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(HF_ERR_INVALID)),
@@ -553,16 +554,17 @@ static hf_status start(activity *act)
 hf_status hf_activity_begin_local(hf_op *op, hf_local_job *job)
 {
     hf_worker *worker = job->worker;
-    activity *act = worker->memory.allocate(worker->memory.state, sizeof *act, _Alignof(activity));
+    hf_arena arena = hf_arenas_take(&worker->arenas);
+    activity *act = HF_ARENA_NEW(&arena, activity);
     if (act == NULL) {
+        hf_arenas_give(&worker->arenas, &arena);
         (void)hf_sem_release(worker->local_slots, 1);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a local activity");
     }
-    memset(act, 0, sizeof *act);
     act->worker = worker;
     act->job = job;
     atomic_fetch_add(&job->refs, 1);
-    act->arena = hf_arenas_take(&worker->arenas);
+    act->arena = arena;
     act->task = &job->task;
     return start(act);
 }
@@ -570,7 +572,7 @@ hf_status hf_activity_begin_local(hf_op *op, hf_local_job *job)
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
                             hf_pb_poll_activity_task_queue_response *task)
 {
-    activity *act = worker->memory.allocate(worker->memory.state, sizeof *act, _Alignof(activity));
+    activity *act = HF_ARENA_NEW(arena, activity);
     if (act == NULL) {
         worker->service->ops->unwanted(worker->service, task->task_token);
         hf_arenas_give(&worker->arenas, arena);
@@ -578,7 +580,6 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
     }
     hf_assert(task->task_token.len > 0); /* poller.c has checked it */
-    memset(act, 0, sizeof *act);
     act->worker = worker;
     act->arena = *arena;
     act->task = task;

@@ -14,14 +14,16 @@
 
 enum { STUCK_MAX = 2 }; /* worker-D2 */
 
+/* A task lies in its own arena. */
 hf_wtask *hf_wtask_new(hf_worker *worker)
 {
-    hf_wtask *task = worker->memory.allocate(worker->memory.state, sizeof *task, _Alignof(hf_wtask));
+    hf_arena arena = hf_arenas_take(&worker->arenas);
+    hf_wtask *task = hf_arena_take(&arena, sizeof *task, _Alignof(hf_wtask));
     if (task != NULL) {
         task->node = (hf_node){NULL, NULL};
         task->task = NULL;
-        task->is_ahead = true; /* also one that comes with an answer: worker-J1 */
-        task->arena = hf_arenas_take(&worker->arenas);
+        task->is_ahead = !worker->service->is_remote; /* also one that comes with an answer: worker-J1 */
+        task->arena = arena;
         hf_arena_init(&task->steps[0], worker->memory); /* without memory until events are read */
         hf_arena_init(&task->steps[1], worker->memory);
         hf_list_init(&task->pages);
@@ -33,10 +35,13 @@ void hf_wtask_free(hf_worker *worker, hf_wtask *task)
 {
     if (task != NULL) {
         hf_wf_pages_free(worker, &task->pages, INT64_MAX);
-        hf_arenas_give(&worker->arenas, &task->steps[1]);
-        hf_arenas_give(&worker->arenas, &task->steps[0]);
-        hf_arenas_give(&worker->arenas, &task->arena);
-        worker->memory.release(worker->memory.state, task, sizeof *task);
+        for (size_t i = 0; i < HF_COUNT_OF(task->steps); i++) {
+            if (task->steps[i].chunks != NULL) {
+                hf_arenas_give(&worker->arenas, &task->steps[i]);
+            }
+        }
+        hf_arena arena = task->arena;
+        hf_arenas_give(&worker->arenas, &arena);
     }
 }
 
@@ -55,9 +60,9 @@ static hf_list *bucket_of(hf_wf_cache *cache, hf_str run_id)
 }
 
 /* Locked. */
-static hf_wf *find(hf_wf_cache *cache, hf_str run_id)
+static hf_wf *find(hf_list *bucket, hf_str run_id)
 {
-    HF_LIST_EACH(node, bucket_of(cache, run_id))
+    HF_LIST_EACH(node, bucket)
     {
         hf_wf *wf = HF_CONTAINER(node, hf_wf, bucket);
         if (hf_str_equal(wf->run_id, run_id)) {
@@ -128,12 +133,12 @@ static void refuse(hf_worker *worker, hf_wtask *task)
 }
 
 /* Gives the task to the run if the run is in the cache, or refuses it. */
-static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
+static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_list *bucket, hf_str run_id)
 {
     hf_wf_cache *cache = &worker->cache;
     hf_wf_summons summons = {.idle = NULL};
     hf_spin_lock(&cache->lock);
-    hf_wf *wf = find(cache, run_id);
+    hf_wf *wf = find(bucket, run_id);
     bool is_refused = wf == NULL && stuck_of(cache, run_id) == STUCK_MAX;
     if (wf != NULL) {
         wf->posted++;
@@ -153,14 +158,15 @@ static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
 hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task)
 {
     hf_wf_cache *cache = &worker->cache;
-    while (!post_to_known(worker, task, task->task->workflow_execution->run_id)) {
+    hf_list *bucket = bucket_of(cache, task->task->workflow_execution->run_id);
+    while (!post_to_known(worker, task, bucket, task->task->workflow_execution->run_id)) {
         hf_wf *wf = NULL;
         HF_TRY(hf_wf_new(worker, task, &wf));
         hf_spin_lock(&cache->lock);
         /* A query may come beside a workflow task or another query: all of them are for one run in memory. */
-        bool is_first = find(cache, wf->run_id) == NULL && stuck_of(cache, wf->run_id) < STUCK_MAX;
+        bool is_first = find(bucket, wf->run_id) == NULL && stuck_of(cache, wf->run_id) < STUCK_MAX;
         if (is_first) {
-            hf_list_push_back(bucket_of(cache, wf->run_id), &wf->bucket);
+            hf_list_push_back(bucket, &wf->bucket);
             hf_list_push_back(&cache->lru, &wf->lru);
             cache->count++;
         }
@@ -354,7 +360,7 @@ void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
     hf_worker *worker = HF_CONTAINER(witness, hf_worker, witness);
     hf_wf_cache *cache = &worker->cache;
     hf_spin_lock(&cache->lock);
-    const hf_wf *wf = hf_str_equal(namespace_, worker->namespace_) ? find(cache, run_id) : NULL;
+    const hf_wf *wf = hf_str_equal(namespace_, worker->namespace_) ? find(bucket_of(cache, run_id), run_id) : NULL;
     if (wf != NULL && !wf->is_driven) { /* worker-D1 */
         insight->is_known = true;
         HF_LIST_EACH(node, &wf->signal_waits)

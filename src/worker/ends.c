@@ -28,6 +28,7 @@ hf_status hf_wf_settle_signals(hf_op *op, hf_wf *wf)
     for (size_t i = 0; i < count; i++) {
         fields[i] = own->fields.items[i];
     }
+    hf_assert(closing->pb->continue_as_new_workflow_execution_command_attributes != NULL);
     fields[count] = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
     header->fields.items = fields;
     header->fields.count = count + 1;
@@ -99,6 +100,7 @@ static void set_summary(hf_wf *wf, const hf_buf *text)
 
 void hf_wf_name_leftovers(hf_wf *wf)
 {
+    hf_assert(wf->closing != NULL);
     bool continues = wf->closing->type == HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION;
     bool has_signals = !continues && !hf_list_is_empty(&wf->signals);
     if (HF_LIKELY(!has_signals && hf_list_is_empty(&wf->handlings)) || !wf->is_current) {

@@ -44,6 +44,7 @@ static const char *intern(hf_wf *wf, const char *text)
 
 static void *job_new(hf_wf *wf, size_t len)
 {
+    hf_assert(len >= sizeof(hf_crew_job));
     hf_allocator memory = wf->worker->memory;
     void *job = memory.allocate(memory.state, len, _Alignof(max_align_t));
     if (job != NULL) {
@@ -79,6 +80,7 @@ static void forget_activity(hf_wf_activity_job *forked)
         hf_list_remove(&activity->node);
     }
     if (activity->record != NULL) {
+        hf_assert(activity->record->activity == activity || activity->record->activity == NULL);
         activity->record->activity = NULL;
     }
     job_free(activity->wf, forked, sizeof *forked + (activity->id != NULL ? strlen(activity->id) + 1 : 0));
@@ -89,6 +91,7 @@ static bool cancel_activity(hf_crew_job *job)
     hf_wf_activity_job *forked = HF_CONTAINER(job, hf_wf_activity_job, job);
     hf_wf_activity *activity = &forked->activity;
     hf_wf *wf = activity->wf;
+    hf_assert(wf != NULL && activity->wait == NULL); /* no fiber waits for it */
     if (activity->scheduled_event_id == 0) {
         hf_wf_withdraw_activity(wf, activity);
     } else if (activity->on_cancel == HF_CANCEL_WAIT) {

@@ -47,6 +47,7 @@ static hf_str brief(hf_arena *arena, const hf_scope *scope)
 {
     char text[24];
     int len = snprintf(text, sizeof text, "{\"s\":%" PRIu32 "}", scope->number);
+    hf_assert(len > 0 && (size_t)len < sizeof text);
     return hf_arena_copy(arena, hf_str_of_len(text, (size_t)len));
 }
 
@@ -73,6 +74,7 @@ void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *sco
         return;
     }
     hf_str text = scope->number != 0 ? brief(arena, scope) : whole(wf, arena, scope);
+    hf_assert(scope->number != 0 && command->user_metadata == NULL);
     hf_pb_user_metadata *metadata = HF_ARENA_NEW(arena, hf_pb_user_metadata);
     hf_pb_payload *details = HF_ARENA_NEW(arena, hf_pb_payload);
     if (metadata != NULL && details != NULL) {

@@ -10,6 +10,7 @@
 #include "worker/wf.h"
 
 #include "base/canary.h"
+#include "base/json.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
@@ -17,6 +18,8 @@
 #include "history/payload.h"
 
 #include <stdio.h>
+
+enum { STACK_TEXT_MAX = 64 * 1024 }; /* bytes of the answer to __stack_trace */
 
 /* A local value of a handler's fiber and of whatever it forks: the handling. */
 static const hf_local HANDLING = {"handler"};
@@ -198,13 +201,15 @@ const char *hf_update_id(void)
     return handling != NULL ? handling->update_id : NULL;
 }
 
-/* Whether no handling but `mine` is under way. */
+/* Whether no handling but `mine` is under way. Handlers that wait for this themselves do not wait for each other: they go on
+ * when all that are left wait. */
 static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
 {
+    bool passes_waiting = mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS);
     HF_LIST_EACH(node, &wf->handlings)
     {
         const hf_wf_handling *handling = HF_CONTAINER_CONST(node, hf_wf_handling, node);
-        if (handling != mine && handling->is_counted) {
+        if (handling != mine && handling->is_counted && !(passes_waiting && handling->idle_waits > 0)) {
             return false;
         }
     }
@@ -222,6 +227,39 @@ static bool abort_idle(hf_wait *wait)
 
 static const hf_wait_kind IDLE = {"hf_handlers_wait", abort_idle};
 
+/* Inside a verb, or between turns. */
+static void wake_idle(hf_wf *wf)
+{
+    HF_LIST_EACH(node, &wf->idle_waits)
+    {
+        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        if (is_idle(wf, wait->object)) {
+            hf_list_remove(node);
+            hf_wake(wait, HF_OK);
+        }
+    }
+}
+
+static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine)
+{
+    bool is_over = is_idle(wf, mine);
+    if (mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS)) {
+        mine->idle_waits++;
+        wake_idle(wf); /* it may be the one that the others waited for */
+    }
+    hf_status status = HF_OK;
+    if (!is_over) {
+        hf_wait wait;
+        hf_wait_init(&wait, self, &IDLE, mine, "");
+        hf_list_push_back(&wf->idle_waits, &wait.node);
+        status = hf_park(self, &wait, HF_INSTANT_NEVER);
+    }
+    if (mine != NULL && mine->idle_waits > 0) {
+        mine->idle_waits--;
+    }
+    return status;
+}
+
 hf_status hf_handlers_wait(void)
 {
     hf_wf_handling *mine = hf_local_get(&HANDLING); /* a verb itself: not inside this one */
@@ -231,27 +269,7 @@ hf_status hf_handlers_wait(void)
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_handlers_wait can only be called in a workflow"));
     }
     hf_status status = hf_may_wait(self, "hf_handlers_wait");
-    if (status == HF_OK && !is_idle(wf, mine)) {
-        hf_wait wait;
-        hf_wait_init(&wait, self, &IDLE, mine, "");
-        hf_list_push_back(&wf->idle_waits, &wait.node);
-        status = hf_park(self, &wait, HF_INSTANT_NEVER);
-    }
-    HF_LEAVE(self, status);
-}
-
-static void wake_idle(hf_wf *wf)
-{
-    hf_fiber *self = hf_enter(NULL);
-    HF_LIST_EACH(node, &wf->idle_waits)
-    {
-        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
-        if (is_idle(wf, wait->object)) {
-            hf_list_remove(node);
-            hf_wake(wait, HF_OK);
-        }
-    }
-    hf_leave(self);
+    HF_LEAVE(self, status == HF_OK ? wait_idle(self, wf, mine) : status);
 }
 
 /* The failure of a signal handler ends nothing. It is told once, not in replays. */
@@ -280,7 +298,9 @@ static hf_status handle(void *arg)
     if (!hf_crew_self_is_evicted()) {
         tell_failed(handling, status);
         hf_list_remove(&handling->node);
+        hf_fiber *self = hf_enter(NULL);
         wake_idle(wf);
+        hf_leave(self);
     }
     free_handling(handling);
     return HF_OK;
@@ -376,6 +396,27 @@ static void refuse_query(hf_arena *arena, hf_pb_workflow_query_result *result, h
     result->failure = hf_failure_application(arena, type, result->error_message, true);
 }
 
+/* "__stack_trace", which every workflow answers: where its fibers wait, a line for each. */
+static hf_status answer_stack(hf_op *op, const hf_wf *wf, hf_arena *arena, hf_pb_workflow_query_result *ret_result)
+{
+    hf_buf text;
+    hf_buf json;
+    hf_buf_init(&text, arena->memory, STACK_TEXT_MAX);
+    hf_buf_init(&json, arena->memory, SIZE_MAX / 4);
+    hf_crew_put_waits(wf->crew, &text);
+    hf_json_quote(&json, hf_buf_text(&text), text.len);
+    hf_status status = json.status;
+    if (status == HF_OK) {
+        hf_str copy = hf_arena_copy(arena, hf_str_of_len(json.data, json.len));
+        ret_result->result_type = HF_QUERY_RESULT_TYPE_ANSWERED;
+        ret_result->answer = hf_payload_encode(arena, hf_payload_of_json(copy.data));
+    }
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&json);
+    return status == HF_OK && arena->status == HF_OK ? HF_OK
+                                                     : hf_fail(op, HF_ERR_NOMEM, "no memory for the answer to a query");
+}
+
 hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, hf_arena *arena,
                       hf_pb_workflow_query_result *ret_result)
 {
@@ -383,6 +424,9 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
     hf_assert(!wf->is_lost && wf->has_begun); /* worker-K1 */
     *ret_result = (hf_pb_workflow_query_result){0};
     const hf_wf_handler *handler = hf_wf_handler_of(wf, HF_WF_ON_QUERY, asked->query_type);
+    if (handler == NULL && hf_str_equal(asked->query_type, HF_STR("__stack_trace"))) {
+        return answer_stack(op, wf, arena, ret_result);
+    }
     if (handler == NULL) {
         (void)snprintf(text, sizeof text, "workflow '%s' has no handler for query '%.*s'", wf->entry->name.data,
                        HF_STR_ARGS(asked->query_type));
@@ -390,7 +434,8 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
         return HF_OK;
     }
     hf_wf_handling *query = new_handling(wf, HF_WF_ON_QUERY, handler, asked->query_type, (hf_str){NULL, 0});
-    hf_status status = query != NULL ? hf_crew_fork(op, wf->crew, answer_query, query, "query") : HF_ERR_NOMEM;
+    bool is_kept = query != NULL && hf_wf_header_keep(wf, asked->header, &query->header);
+    hf_status status = is_kept ? hf_crew_fork(op, wf->crew, answer_query, query, "query") : HF_ERR_NOMEM;
     if (status != HF_OK) {
         if (query != NULL) {
             free_handling(query);

@@ -1,4 +1,4 @@
-/* Headers as workflows and activities read them: what came with a start, a signal, an update or an activity. A workflow
+/* Headers as workflows and activities read them: what came with a start, a signal, a query, an update or an activity. A workflow
  * keeps a header as the bytes of its message, because few are read. */
 #include "client/header.h"
 #include "worker/activity_private.h"
@@ -90,7 +90,7 @@ static hf_status enter(void)
 static hf_str kept_of(const hf_wf *wf)
 {
     const hf_wf_handling *handling = hf_wf_handling_self();
-    return handling != NULL && handling->kind != HF_WF_ON_QUERY ? handling->header : wf->header;
+    return handling != NULL ? handling->header : wf->header;
 }
 
 hf_status hf_header_get(const char *key, hf_payload *ret_value)

@@ -6,7 +6,7 @@
  *                    \--> what follows it: WorkflowTaskCompleted, the         decoded, in task->steps[1]; with the next
  *                         events of its commands, and one event more          step it becomes steps[0]
  *
- * Nothing else is decoded, and pages that were played are freed. So a replay holds a bounded part of a history that may
+ * Nothing else is decoded, of common events only what a run uses, and pages that were played are freed. So a replay holds a bounded part of a history that may
  * have 50 MiB, and whose events take several times that when they are decoded.
  *
  * worker-H2  Beside the step at hand and the events of its commands, a replay holds at most HF_WF_HELD_MAX bytes of history:
@@ -17,7 +17,15 @@
 
 #include <inttypes.h>
 
-enum { HISTORY_EVENT = 1, EVENT_TYPE = 3 }; /* fields of History and HistoryEvent */
+enum { HISTORY_EVENT = 1, EVENT_ID = 1, EVENT_TYPE = 3, EVENT_TIME = 2 }; /* fields of History and HistoryEvent */
+enum {
+    ACTIVITY_SCHEDULED = 15,
+    ACTIVITY_ID = 1,
+    ACTIVITY_TYPE = 2,
+    TYPE_NAME = 1
+};                                                            /* ActivityTaskScheduled, and of that */
+enum { TASK_STARTED = 11, SUGGEST_NEW = 4, HISTORY_LEN = 5 }; /* WorkflowTaskStarted, and of that */
+enum { SECONDS = 1, NANOS = 2 };                              /* of Timestamp */
 
 static const int64_t IS_READ = INT64_MAX - 1; /* freed with the task, if not before */
 
@@ -42,9 +50,22 @@ void hf_wf_pages_free(hf_worker *worker, hf_list *pages, int64_t before)
     }
 }
 
-static bool is_known(uint32_t rule)
+/* Whether a rule is named that is not known. */
+static bool has_strange_rule(const hf_pb_workflow_task_completed_metadata *sdk, uint32_t *ret_rule)
 {
-    return rule > 0 && rule <= HF_WF_RULE_LAST;
+    for (size_t k = 0; k < sdk->lang_used_flags.count; k++) {
+        *ret_rule = sdk->lang_used_flags.items[k];
+        if (*ret_rule == 0 || *ret_rule > HF_WF_RULE_LAST) {
+            return true;
+        }
+    }
+    for (size_t k = 0; k < sdk->core_used_flags.count; k++) {
+        *ret_rule = sdk->core_used_flags.items[k] - HF_WF_FLAG_BASE;
+        if (sdk->core_used_flags.items[k] > HF_WF_FLAG_BASE + HF_WF_RULE_LAST) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Refuses a step that ran by rules that this version does not know: it would play it by others, and what its code is told
@@ -55,56 +76,83 @@ static hf_status check_rules(hf_op *op, const hf_pb_history_event *event)
         event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES
             ? event->workflow_task_completed_event_attributes->sdk_metadata
             : NULL;
-    for (size_t k = 0; sdk != NULL && k < sdk->lang_used_flags.count; k++) {
-        if (!is_known(sdk->lang_used_flags.items[k])) {
-            return hf_fail(op, HF_ERR_UNSUPPORTED,
-                           "written by a newer Holdfast: event %" PRId64 ", of %.*s %.*s, names rule %" PRIu32
-                           ", and this version (" HF_VERSION_TEXT
-                           ") knows 1 to %d; run the workflow with a worker of that version or a later one",
-                           event->event_id, HF_STR_ARGS(sdk->sdk_name), HF_STR_ARGS(sdk->sdk_version),
-                           sdk->lang_used_flags.items[k], HF_WF_RULE_LAST);
+    uint32_t rule = 0;
+    if (sdk == NULL || !hf_str_equal(sdk->sdk_name, HF_STR(HF_WF_SDK_NAME)) || !has_strange_rule(sdk, &rule)) {
+        return HF_OK;
+    }
+    return hf_fail(op, HF_ERR_UNSUPPORTED,
+                   "written by a newer Holdfast: event %" PRId64 ", of %.*s %.*s, names rule %" PRIu32
+                   ", and this version (" HF_VERSION_TEXT
+                   ") knows 1 to %d; run the workflow with a worker of that version or a later one",
+                   event->event_id, HF_STR_ARGS(sdk->sdk_name), HF_STR_ARGS(sdk->sdk_version), rule, HF_WF_RULE_LAST);
+}
+
+/* The id and the type of an event, which most writers put first. */
+typedef struct glance {
+    int64_t id;
+    int32_t type;
+} glance;
+
+static glance glance_at(hf_str event)
+{
+    glance seen = {0, 0};
+    hf_pb_raw field;
+    const uint8_t *at = (const uint8_t *)event.data;
+    if (event.len > 40 && at[0] == (EVENT_ID << 3 | HF_PB_WIRE_VARINT)) { /* as the engine writes them */
+        unsigned shift = 0;
+        for (at++; shift < 28 && (*at & 0x80) != 0; at++, shift += 7) {
+            seen.id |= (int64_t)(*at & 0x7f) << shift;
+        }
+        seen.id |= (int64_t)(*at++ & 0x7f) << shift;
+        at += at[0] == (EVENT_TIME << 3 | HF_PB_WIRE_BYTES) && at[1] < 24 ? 2 + at[1] : 0;
+        if (shift < 28 && at[0] == (EVENT_TYPE << 3 | HF_PB_WIRE_VARINT) && at[1] < 0x80) {
+            seen.type = at[1];
+            return seen;
+        }
+        seen.id = 0;
+    }
+    while ((seen.id == 0 || seen.type == 0) && hf_pb_next(&event, &field)) {
+        if (field.number == EVENT_ID) {
+            seen.id = (int64_t)field.value;
+        } else if (field.number == EVENT_TYPE) {
+            seen.type = (int32_t)field.value;
         }
     }
-    return HF_OK;
+    return seen;
 }
 
 /* Whether an event of a page is looked at before it is played. */
 static bool is_of_interest(hf_str event)
 {
-    hf_pb_raw field;
-    while (hf_pb_next(&event, &field)) {
-        if (field.number == EVENT_TYPE) {
-            return field.value == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED || field.value == HF_EVENT_TYPE_MARKER_RECORDED;
-        }
+    glance seen = glance_at(event);
+    return seen.type == HF_EVENT_TYPE_MARKER_RECORDED || seen.type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
+}
+
+static hf_status check_event(hf_op *op, hf_wf *wf, hf_str bytes)
+{
+    hf_worker *worker = wf->worker;
+    hf_pb_history_event event = {0};
+    hf_arena scratch = hf_arenas_take(&worker->arenas);
+    hf_status status = hf_pb_decode(op, &hf_pb_history_event_type, bytes, &scratch, &event);
+    status = status == HF_OK ? check_rules(op, &event) : status;
+    if (status == HF_OK && event.event_type == HF_EVENT_TYPE_MARKER_RECORDED) {
+        status = hf_codec_decode(op, worker->service->codec, &hf_pb_history_event_type, &event, &scratch, false);
+        status = status == HF_OK ? hf_wf_note_patch(op, wf, &event) : status;
     }
-    return false;
+    hf_arenas_give(&worker->arenas, &scratch);
+    return status;
 }
 
 /* Looks at the rules of all steps of a page, and at the markers of patches, before one of them is played. */
 static hf_status check_page(hf_op *op, hf_wf *wf, hf_str bytes)
 {
-    hf_worker *worker = wf->worker;
-    hf_arena scratch = hf_arenas_take(&worker->arenas);
-    hf_status status = HF_OK;
     hf_pb_raw field;
-    while (status == HF_OK && hf_pb_next(&bytes, &field)) {
+    while (hf_pb_next(&bytes, &field)) {
         if (field.number == HISTORY_EVENT && field.wire == HF_PB_WIRE_BYTES && is_of_interest(field.bytes)) {
-            hf_pb_history_event event = {0};
-            status = hf_pb_decode(op, &hf_pb_history_event_type, field.bytes, &scratch, &event);
-            status = status == HF_OK ? check_rules(op, &event) : status;
-            if (status == HF_OK && event.event_type == HF_EVENT_TYPE_MARKER_RECORDED) {
-                status =
-                    hf_codec_decode(op, worker->service->codec, &hf_pb_history_event_type, &event, &scratch, false);
-                status = status == HF_OK ? hf_wf_note_patch(op, wf, &event) : status;
-            }
-            hf_arena_reset(&scratch);
+            HF_TRY(check_event(op, wf, field.bytes));
         }
     }
-    hf_arenas_give(&worker->arenas, &scratch);
-    if (status == HF_OK && bytes.data == NULL) {
-        status = hf_fail(op, HF_ERR_INVALID, "a page of history is damaged");
-    }
-    return status;
+    return bytes.data != NULL ? HF_OK : hf_fail(op, HF_ERR_INVALID, "a page of history is damaged");
 }
 
 /* ---- Pages ------------------------------------------------------------------------------------------------------- */
@@ -122,10 +170,13 @@ static void end_page(hf_wf_reader *r)
 static hf_status note_rest(hf_op *op, hf_wf_reader *r)
 {
     hf_worker *worker = r->wf->worker;
+    if (HF_LIKELY(r->has_noted || r->is_last)) {
+        return HF_OK;
+    }
     hf_arena tokens = hf_arenas_take(&worker->arenas);
-    hf_str token = r->has_noted || r->is_last ? (hf_str){NULL, 0} : hf_arena_copy(&tokens, r->token);
+    hf_str token = hf_arena_copy(&tokens, r->token);
     hf_status status = tokens.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a page of history");
-    r->has_noted |= !r->is_last;
+    r->has_noted = true;
     while (status == HF_OK && token.len > 0) {
         hf_arena arena = hf_arenas_take(&worker->arenas);
         hf_pb_workflow_execution execution = {.workflow_id = r->wf->id, .run_id = r->wf->run_id};
@@ -193,11 +244,103 @@ hf_status hf_wf_open_history(hf_op *op, hf_wf *wf, hf_wtask *task, hf_wf_reader 
     if (wf->event_id_next == 1 && (t->query != NULL || t->previous_started_event_id > 0)) {
         atomic_fetch_add(&wf->worker->replays, 1);
     }
-    HF_TRY(t->history.len > 0 ? check_page(op, wf, t->history) : HF_OK);
+    /* The one step that follows the last one of a run in memory has nothing of others. */
+    bool is_next = wf->has_begun && t->query == NULL && t->previous_started_event_id == wf->event_id_next - 1 &&
+                   ret_reader->is_last;
+    HF_TRY(t->history.len > 0 && !is_next ? check_page(op, wf, t->history) : HF_OK);
     return note_rest(op, ret_reader);
 }
 
 /* ---- Events ------------------------------------------------------------------------------------------------------ */
+
+/* Of an ActivityTaskScheduled the run needs what its command is compared with. */
+static hf_status decode_scheduled(hf_op *op, hf_str bytes, hf_arena *arena, hf_pb_history_event *event)
+{
+    hf_pb_activity_task_scheduled_event_attributes *a =
+        HF_ARENA_NEW(arena, hf_pb_activity_task_scheduled_event_attributes);
+    hf_pb_activity_type *type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+    hf_str attributes = {NULL, 0};
+    hf_pb_raw field;
+    if (a == NULL || type == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for event %" PRId64, event->event_id);
+    }
+    while (attributes.data == NULL && hf_pb_next(&bytes, &field)) {
+        if (field.number == ACTIVITY_SCHEDULED && field.wire == HF_PB_WIRE_BYTES) {
+            attributes = field.bytes;
+        }
+    }
+    while (a->activity_type == NULL && hf_pb_next(&attributes, &field)) {
+        if (field.number == ACTIVITY_ID && field.wire == HF_PB_WIRE_BYTES) {
+            a->activity_id = field.bytes;
+        } else if (field.number == ACTIVITY_TYPE && field.wire == HF_PB_WIRE_BYTES) {
+            hf_str parts = field.bytes;
+            while (hf_pb_next(&parts, &field)) {
+                type->name = field.number == TYPE_NAME ? field.bytes : type->name;
+            }
+            a->activity_type = type;
+        }
+    }
+    event->attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES;
+    event->activity_task_scheduled_event_attributes = a;
+    return HF_OK;
+}
+
+/* Of a WorkflowTaskStarted it needs the time and what is known of the history. */
+static hf_status decode_started(hf_op *op, hf_str bytes, hf_arena *arena, hf_pb_history_event *event)
+{
+    hf_pb_workflow_task_started_event_attributes *a = HF_ARENA_NEW(arena, hf_pb_workflow_task_started_event_attributes);
+    hf_str attributes = {NULL, 0};
+    hf_str time = {NULL, 0};
+    hf_pb_raw field;
+    if (a == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for event %" PRId64, event->event_id);
+    }
+    while (attributes.data == NULL && hf_pb_next(&bytes, &field)) {
+        if (field.number == EVENT_TIME && field.wire == HF_PB_WIRE_BYTES) {
+            time = field.bytes;
+        } else if (field.number == TASK_STARTED && field.wire == HF_PB_WIRE_BYTES) {
+            attributes = field.bytes;
+        }
+    }
+    event->event_time.has = time.data != NULL;
+    while (hf_pb_next(&time, &field)) {
+        event->event_time.seconds = field.number == SECONDS ? (int64_t)field.value : event->event_time.seconds;
+        event->event_time.nanos = field.number == NANOS ? (int32_t)field.value : event->event_time.nanos;
+    }
+    while (hf_pb_next(&attributes, &field)) {
+        a->suggest_continue_as_new |= field.number == SUGGEST_NEW && field.value != 0;
+        a->history_size_bytes = field.number == HISTORY_LEN ? (int64_t)field.value : a->history_size_bytes;
+    }
+    event->attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_STARTED_EVENT_ATTRIBUTES;
+    event->workflow_task_started_event_attributes = a;
+    return HF_OK;
+}
+
+/* Whether it is the answer that this run gave to the last step it played: it knows what that says. */
+static bool is_own_answer(const hf_wf *wf, glance seen)
+{
+    return seen.type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED && wf->has_begun && seen.id == wf->event_id_next;
+}
+
+/* Decodes as much of the event as the run uses: of some it is enough that they are there. */
+static hf_status decode_event(hf_op *op, const hf_wf_reader *r, hf_str bytes, glance seen, hf_arena *arena,
+                              hf_pb_history_event *event)
+{
+    event->event_id = seen.id;
+    event->event_type = seen.type;
+    if (seen.type == HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED || seen.type == HF_EVENT_TYPE_ACTIVITY_TASK_STARTED ||
+        is_own_answer(r->wf, seen)) {
+        return HF_OK;
+    }
+    if (seen.type == HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED) {
+        return decode_scheduled(op, bytes, arena, event);
+    }
+    if (seen.type == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
+        return decode_started(op, bytes, arena, event);
+    }
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, arena, event));
+    return hf_codec_decode(op, r->wf->worker->service->codec, &hf_pb_history_event_type, event, arena, false);
+}
 
 /* Decodes the next event of the page at hand that was not seen before. `*ret_event` NULL: the page has no more.
  * `*ret_gap`: the event does not follow the last one. */
@@ -210,16 +353,16 @@ static hf_status next_of_page(hf_op *op, hf_wf_reader *r, hf_arena *arena, hf_pb
         if (field.number != HISTORY_EVENT || field.wire != HF_PB_WIRE_BYTES) {
             continue;
         }
+        glance seen = glance_at(field.bytes);
+        if (seen.id < r->id_next) {
+            continue; /* seen before */
+        }
         hf_pb_history_event *event = HF_ARENA_NEW(arena, hf_pb_history_event);
         if (event == NULL) {
             return hf_fail(op, HF_ERR_NOMEM, "no memory for event %" PRId64, r->id_next);
         }
-        HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, field.bytes, arena, event));
-        if (event->event_id < r->id_next) {
-            continue; /* seen before */
-        }
-        *ret_gap = event->event_id > r->id_next;
-        HF_TRY(hf_codec_decode(op, r->wf->worker->service->codec, &hf_pb_history_event_type, event, arena, false));
+        HF_TRY(decode_event(op, r, field.bytes, seen, arena, event));
+        *ret_gap = seen.id > r->id_next;
         *ret_event = event;
         return HF_OK;
     }
@@ -284,8 +427,10 @@ static void turn_over(hf_wf_reader *r)
     hf_wtask *task = r->task;
     hf_arena done = task->steps[0];
     hf_arenas_give(&r->wf->worker->arenas, &done);
-    task->steps[0] = task->steps[1];
-    task->steps[1] = hf_arenas_take(&r->wf->worker->arenas);
+    task->steps[0] = r->ahead.count > 0 ? task->steps[1] : hf_arenas_take(&r->wf->worker->arenas);
+    if (r->ahead.count > 0) { /* else it has no memory yet */
+        hf_arena_init(&task->steps[1], r->wf->worker->memory);
+    }
     r->now = r->ahead;
     r->ahead = (hf_wf_events){0};
     if (r->now.count > 0) {
@@ -298,6 +443,9 @@ static hf_status read_ahead(hf_op *op, hf_wf_reader *r, bool *ret_cut)
 {
     hf_arena *arena = &r->task->steps[1];
     const hf_pb_history_event *event = NULL;
+    if (arena->chunks == NULL) {
+        *arena = hf_arenas_take(&r->wf->worker->arenas);
+    }
     HF_TRY(next_event(op, r, arena, &event));
     *ret_cut = event != NULL && event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
     while (event != NULL) {

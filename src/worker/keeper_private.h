@@ -6,8 +6,6 @@
 
 /* serve.c: the body of the worker's fiber. `worker` is an hf_worker; its result is worker->result. */
 hf_status hf_worker_main(void *worker);
-/* A shield without a bound: the waits inside have bounds of their own. Fails: HF_ERR_NOMEM. */
-hf_status hf_worker_shield_open(hf_runtime *rt, hf_shield **ret_shield);
 /* Writes how many activities have ended without the service learning of it, and why. `count` is above 0. */
 void hf_worker_say_unsaid(hf_worker *worker, int count, char *text, size_t capacity);
 

@@ -78,7 +78,9 @@ void hf_activity_cancel(void *pinned)
 
 void hf_activity_be_reachable(activity *act, hf_scope *scope)
 {
+    hf_assert(scope != NULL);
     hf_spin_lock(&act->worker->busy_lock);
+    hf_assert(act->work == NULL); /* one scope at a time */
     act->work = scope;
     bool is_canceled = atomic_load(&act->is_cancel_requested);
     hf_spin_unlock(&act->worker->busy_lock);

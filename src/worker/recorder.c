@@ -18,6 +18,8 @@ void hf_recorder_init(hf_recorder *recorder, hf_arenas *from)
 {
     hf_assert(from != NULL);
     hf_list_init(&recorder->records);
+    hf_list_init(&recorder->published);
+    recorder->published_count = 0;
     hf_arena_init(&recorder->arena, from->memory);
     recorder->from = from;
 }
@@ -25,12 +27,18 @@ void hf_recorder_init(hf_recorder *recorder, hf_arenas *from)
 void hf_recorder_deinit(hf_recorder *recorder)
 {
     hf_list_init(&recorder->records);
+    hf_list_init(&recorder->published);
+    recorder->published_count = 0;
     hf_arenas_give(recorder->from, &recorder->arena);
 }
 
 void hf_recorder_reset(hf_recorder *recorder)
 {
     hf_list_init(&recorder->records);
+    if (!HF_CANARY(HF_BUG_PUBLISHED_AGAIN)) {
+        hf_list_init(&recorder->published);
+        recorder->published_count = 0;
+    }
     hf_arenas_give(recorder->from, &recorder->arena);
     recorder->arena = hf_arenas_take(recorder->from);
 }
@@ -158,6 +166,8 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     }
     hf_status status = small.status;
     hf_list_init(&recorder->records);
+    hf_list_init(&recorder->published);
+    recorder->published_count = 0;
     while (!hf_list_is_empty(&kept)) {
         hf_list_push_back(&recorder->records, hf_list_pop_front(&kept));
     }
@@ -177,45 +187,40 @@ typedef struct claim {
     int64_t scheduled_event_id;
 } claim;
 
-static const struct {
-    int32_t event;
-    int32_t command; /* 0: the worker makes no such command */
-} PAIRS[] = {
-    {HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK},
-    {HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK},
-    {HF_EVENT_TYPE_TIMER_STARTED, HF_COMMAND_TYPE_START_TIMER},
-    {HF_EVENT_TYPE_TIMER_CANCELED, HF_COMMAND_TYPE_CANCEL_TIMER},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_MARKER_RECORDED, HF_COMMAND_TYPE_RECORD_MARKER},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, HF_COMMAND_TYPE_PROTOCOL_MESSAGE},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED, HF_COMMAND_TYPE_PROTOCOL_MESSAGE},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
-     HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, HF_COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES},
-    {HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, HF_COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES},
+/* The command that an event comes from, by the type of the event; 0 = it comes from none. */
+static const uint8_t COMMANDS[] = {
+    [HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] = HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
+    [HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED] = HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
+    [HF_EVENT_TYPE_TIMER_STARTED] = HF_COMMAND_TYPE_START_TIMER,
+    [HF_EVENT_TYPE_TIMER_CANCELED] = HF_COMMAND_TYPE_CANCEL_TIMER,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED] = HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED] = HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED] = HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_MARKER_RECORDED] = HF_COMMAND_TYPE_RECORD_MARKER,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED] = HF_COMMAND_TYPE_PROTOCOL_MESSAGE,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED] = HF_COMMAND_TYPE_PROTOCOL_MESSAGE,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW] = HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED] = HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED] = HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED] =
+        HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
+    [HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES] = HF_COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
+    [HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED] = HF_COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES,
 };
+
+static int32_t command_of(int32_t event_type)
+{
+    return event_type >= 0 && (size_t)event_type < HF_COUNT_OF(COMMANDS) ? COMMANDS[event_type] : 0;
+}
 
 bool hf_event_is_of_command(int32_t event_type)
 {
-    for (size_t i = 0; i < HF_COUNT_OF(PAIRS); i++) {
-        if (PAIRS[i].event == event_type) {
-            return true;
-        }
-    }
-    return false;
+    return command_of(event_type) != 0;
 }
 
 static claim claim_of(const hf_pb_history_event *event)
 {
-    claim c = {0};
-    for (size_t i = 0; i < HF_COUNT_OF(PAIRS); i++) {
-        c.type = PAIRS[i].event == event->event_type ? PAIRS[i].command : c.type;
-    }
+    claim c = {.type = command_of(event->event_type)};
     if (event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES) {
         const hf_pb_activity_task_scheduled_event_attributes *a = event->activity_task_scheduled_event_attributes;
         c.id = a->activity_id;

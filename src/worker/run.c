@@ -68,6 +68,7 @@ static void free_wf(hf_wf *wf)
     }
     hf_payload_bag_free(&wf->payloads);
     hf_recorder_deinit(&wf->recorder);
+    hf_wf_misdeed_free(wf);
     worker->memory.release(worker->memory.state, wf, wf->len);
 }
 
@@ -315,6 +316,23 @@ static hf_status answer_queries(hf_op *op, hf_wf *wf, hf_wtask *task, query_resu
     return HF_OK;
 }
 
+/* An engine in this process takes an answer, or has forgotten the task. One that is out of reach has not: the same answer, with the
+ * same token, is sent until it is taken or refused, or the worker's time to stop is over. */
+static hf_status ask_on(hf_op *op, hf_worker *worker, hf_call *call)
+{
+    const hf_call like = *call;
+    hf_status status = hf_service_ask(op, worker->service, call);
+    for (int64_t pause = 20000000; worker->service->is_remote && hf_status_may_pass(status); pause *= 2) {
+        if (!hf_worker_may_try_again(worker, pause < 1000000000 ? pause : 1000000000)) {
+            break;
+        }
+        hf_op_init(op);
+        *call = like;
+        status = hf_service_ask(op, worker->service, call);
+    }
+    return status;
+}
+
 /* Sends the commands. The answer may have the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, const query_results *results,
                                   hf_wtask **ret_next)
@@ -333,15 +351,17 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
         .task_token = task->task->task_token,
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
         .messages = hf_recorder_messages(&wf->recorder, &next->arena),
+        .holdfast_stream = hf_recorder_published(&wf->recorder, &next->arena),
     };
     set_sticky(wf, &request, &sticky, &queue);
     request.force_create_new_workflow_task = wf->beats;
     request.return_new_workflow_task |= wf->beats && !wf->hands_over; /* the jobs are here */
     request.query_results = *results;
-    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS,   HF_WF_RULE_TIMERS,
-                        HF_WF_RULE_SEED,  HF_WF_RULE_FAILURES, HF_WF_RULE_PATCHES, HF_WF_RULE_CHILDREN};
-    _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
-    hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
+    uint32_t rules[HF_WF_RULE_LAST]; /* a run names every rule */
+    for (uint32_t i = 0; i < HF_COUNT_OF(rules); i++) {
+        rules[i] = HF_WF_FLAG_BASE + 1 + i;
+    }
+    hf_pb_workflow_task_completed_metadata sdk = {.core_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),
                                                   .sdk_version = HF_STR(HF_VERSION_TEXT)};
     request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* sent once, and again by another version of the library */
@@ -351,16 +371,18 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
         hf_wtask_free(worker, next);
         return no_memory_to_answer(wf, op, "the commands");
     }
-    hf_status status = hf_service_ask(op, worker->service, &call);
+    hf_status status = ask_on(op, worker, &call);
     if (status != HF_OK) {
         log_refusal(wf, op, call.task_failed_cause);
     } else {
         tell_canceled(wf);
+        wf->is_sdk_known = true; /* this answer says it, or an earlier one */
     }
     const hf_pb_respond_workflow_task_completed_response *response = call.response;
     bool is_dropped = status == HF_OK && response->reset_history_event_id > 0;
     if (is_dropped) { /* its events never were */
         wf->event_id_next = response->reset_history_event_id + 1;
+        wf->is_sdk_known = false;
     }
     if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {
         next->task = response->workflow_task;
@@ -387,6 +409,10 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     wf->messages = &task->task->messages;
     wf->is_asked = task->task->queries.count > 0 || task->task->messages.count > 0;
     wf->is_ahead = task->is_ahead;
+    if (!wf->has_begun) {
+        wf->stream_count = task->task->holdfast_stream_count;
+        wf->stream_len = task->task->holdfast_stream_len;
+    }
     return hf_wf_apply(op, wf, &reader, task->task->started_event_id);
 }
 

@@ -15,8 +15,22 @@
 
 const char *hf_wf_keep_text(hf_wf *wf, hf_str text)
 {
+    if (text.len == 0) {
+        return "";
+    }
     const char *copy = hf_arena_copy(&wf->kept, text).data;
     return copy != NULL ? copy : "";
+}
+
+/* The text for as long as the run is in memory. Most are the same as one that is there for as long. */
+static const char *keep_like(hf_wf *wf, hf_str text, hf_str like)
+{
+    return hf_str_equal(text, like) ? like.data : hf_wf_keep_text(wf, text);
+}
+
+const char *hf_wf_keep_run_id(hf_wf *wf, hf_str run_id)
+{
+    return run_id.len > 0 ? keep_like(wf, run_id, wf->run_id) : wf->run_id.data;
 }
 
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
@@ -27,9 +41,10 @@ bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
         .id = wf->id.data,
         .run_id = wf->run_id.data,
         .type = wf->entry->name.data,
-        .task_queue = hf_wf_keep_text(wf, a->task_queue != NULL ? a->task_queue->name : wf->worker->queue),
-        .namespace_ = hf_wf_keep_text(wf, wf->worker->namespace_),
-        .first_run_id = hf_wf_keep_text(wf, a->first_execution_run_id.len > 0 ? a->first_execution_run_id : wf->run_id),
+        .task_queue =
+            a->task_queue != NULL ? keep_like(wf, a->task_queue->name, wf->worker->queue) : wf->worker->queue.data,
+        .namespace_ = wf->worker->namespace_.data,
+        .first_run_id = hf_wf_keep_run_id(wf, a->first_execution_run_id),
         .parent_id = hf_wf_keep_text(
             wf, a->parent_workflow_execution != NULL ? a->parent_workflow_execution->workflow_id : HF_STR("")),
         .cron = hf_wf_keep_text(wf, a->cron_schedule),

@@ -255,6 +255,12 @@ static hf_status handle(hf_op *op, hf_wf *wf, const hf_wf_handler *handler, hf_w
     return HF_OK;
 }
 
+/* The run ends when its last fibers have ended: a handler would see the signal in vain, and the next run would not. */
+static bool is_for_next(const hf_wf *wf)
+{
+    return wf->next != NULL && hf_wf_plays_by(wf, HF_WF_RULE_NEXT);
+}
+
 /* Gives the signal to the first fiber that waits for its name, else to a handler, else keeps it. */
 static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
 {
@@ -270,7 +276,7 @@ static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
         }
     }
     hf_leave(self);
-    const hf_wf_handler *handler = hf_wf_handler_of(wf, HF_WF_ON_SIGNAL, name);
+    const hf_wf_handler *handler = is_for_next(wf) ? NULL : hf_wf_handler_of(wf, HF_WF_ON_SIGNAL, name);
     if (handler != NULL) {
         return handle(op, wf, handler, signal);
     }
@@ -281,7 +287,7 @@ static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
 hf_status hf_wf_flush_signals(hf_op *op, hf_wf *wf, bool *ret_any)
 {
     *ret_any = false;
-    if (!wf->has_takers || (HF_CANARY(HF_BUG_LATE_HANDLER) && wf->is_current)) {
+    if (!wf->has_takers || is_for_next(wf) || (HF_CANARY(HF_BUG_LATE_HANDLER) && wf->is_current)) {
         return HF_OK;
     }
     wf->has_takers = false;

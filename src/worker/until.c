@@ -102,6 +102,7 @@ hf_status hf_until_end(hf_until *until, hf_status status)
         return status; /* it did not begin */
     }
     hf_crew_self_reads(false);
+    hf_assert(!hf_node_is_linked(&u->node)); /* it waits no more */
     if (u->scope != NULL) {
         hf_status joined = hf_join(u->scope);
         if (status == HF_ERR_CANCELED && joined == HF_ERR_TIMEOUT) {

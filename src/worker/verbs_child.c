@@ -111,6 +111,7 @@ static hf_status join_child(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask)
     hf_assert(hf_node_is_linked(&ask->node));
     if (!ask->has_ended) {
         hf_wf_cancel_child(wf, ask);
+        ask->ends_at_start &= !hf_wf_plays_by(wf, HF_WF_RULE_WAITS); /* asked to end, its start is no success */
     }
     hf_wait_init(ask->wait, self, &CHILD_END, ask, ask->wait->object_name);
     return hf_park(self, ask->wait, HF_INSTANT_NEVER);
@@ -224,7 +225,7 @@ static bool ends(const hf_wf_ask *ask, const hf_pb_history_event *event)
 
 void hf_wf_will_answer(hf_wf *wf, const hf_pb_history_event *event)
 {
-    hf_wf_ask *ask = find(wf, asked_by(event));
+    hf_wf_ask *ask = wf->asks_count > 0 ? find(wf, asked_by(event)) : NULL;
     if (ask != NULL && ends(ask, event)) {
         ask->has_ended = true;
     }
@@ -232,7 +233,7 @@ void hf_wf_will_answer(hf_wf *wf, const hf_pb_history_event *event)
 
 void hf_wf_answered(hf_wf *wf, const hf_pb_history_event *event)
 {
-    hf_wf_ask *ask = find(wf, asked_by(event));
+    hf_wf_ask *ask = wf->asks_count > 0 ? find(wf, asked_by(event)) : NULL;
     if (ask == NULL || !ends(ask, event)) {
         return; /* nobody waits for it any more */
     }
@@ -595,10 +596,12 @@ static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *n
     return arena->status == HF_OK ? record : NULL;
 }
 
-hf_status(hf_external_signal)(const char *id, const char *name, hf_payload in)
+hf_status hf_external_signal_with(const char *id, const char *name, hf_payload in, const hf_external_options *options)
 {
     static const char VERB[] = "hf_external_signal";
-    HF_TRY(hf_wf_header_make(VERB, NULL));
+    HF_OPTIONS(hf_external_options, options, hf_external_signal);
+    hf_here(options->file, options->line);
+    HF_TRY(hf_wf_header_make(VERB, options->header));
     HF_VERB_ENTER(self, hf_external_signal, NULL);
     hf_wf *wf = hf_wf_self();
     hf_op op;

@@ -11,7 +11,7 @@
 #include <holdfast/local.h>
 #include <holdfast/run.h>
 
-/* The name of this library in histories, and the rules by which it ran a workflow (lang_used_flags of a
+/* The name of this library in histories, and the rules by which it ran a workflow (core_used_flags of a
  * WorkflowTaskCompleted).
  *
  * A rule that changes the commands of workflow code gets a number here, for ever. It holds for a step if the
@@ -29,9 +29,14 @@ enum {
     HF_WF_RULE_FAILURES = 6, /* failures are told, and passed on, as they came; before, they were cut */
     HF_WF_RULE_PATCHES = 7,  /* hf_patched looks through the whole history; before, in the step that asked */
     HF_WF_RULE_CHILDREN = 8, /* a child that timed out, was terminated or canceled is told as that kind of failure */
-    HF_WF_RULE_LAST = HF_WF_RULE_CHILDREN
+    HF_WF_RULE_NEXT = 9,     /* behind hf_continue_as_new, handlers get no signals: the next run does */
+    HF_WF_RULE_WAITS = 10, /* handlers in hf_handlers_wait, a canceled hf_child_start, a missed quorum: see ADR 0012 */
+    HF_WF_RULE_LAST = HF_WF_RULE_WAITS
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
+/* Rules stand in core_used_flags, from here on: numbers that Temporal's SDKs pass over. In lang_used_flags, where the first versions had them,
+ * the SDKs refuse what they do not know. */
+#define HF_WF_FLAG_BASE 1000
 
 enum { HF_WF_PENDING_BUCKETS = 8 }; /* hash buckets for activities and timers: few workflows have many */
 
@@ -56,8 +61,16 @@ struct hf_command_record {
     hf_pb_message *message; /* of an update; NULL = none. That of a rejection has no command */
 };
 
+/* A record that the step at hand published. */
+typedef struct hf_published {
+    hf_node node; /* in hf_recorder.published */
+    hf_pb_stream_record record;
+} hf_published;
+
 typedef struct hf_recorder {
-    hf_list records; /* of the last activation, in order */
+    hf_list records;        /* of the last activation, in order */
+    hf_list published;      /* the same; in `arena` until the answer has gone */
+    size_t published_count; /* of those */
     hf_arena arena;
     bool patches_are_free; /* the records are of a step that was played by HF_WF_RULE_PATCHES */
     hf_arenas *from;       /* source of the arena for a step; between steps the recorder has a small arena of its own */
@@ -222,6 +235,7 @@ typedef struct hf_wf_handling {
     hf_arena *arena;              /* of a query: for its failure */
     bool has_ended;               /* of a query */
     bool is_counted;              /* it is under way for hf_handlers_wait: a signal, or an update that was accepted */
+    unsigned idle_waits;          /* its fibers in hf_handlers_wait */
     hf_wf_update_request request; /* of an update; valid until its fiber waits */
     hf_str header;                /* that came with it; owned: hf_wf_header_keep */
     const char *update_id;        /* of an update, else NULL; NUL-terminated, behind the struct */
@@ -293,7 +307,7 @@ struct hf_wf {
     hf_list asks[HF_WF_PENDING_BUCKETS];       /* the others, by their ...Initiated event */
     int asks_count;                            /* in both */
     uint64_t child_seq;
-    const char *child_base; /* ids of children that have none begin with this; in `kept` */
+    const char *child_base; /* ids of children that have none begin with this; its run id, or in `kept` */
     int activities_count;   /* in all three lists: as many as the service knows, or more */
     int timers_count;
     hf_list locals;   /* local activities and side effects, in order */
@@ -340,8 +354,10 @@ struct hf_wf {
     bool keeps_task;         /* the task at hand becomes that */
     hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
     hf_payload_bag payloads; /* payloads that its fibers own */
-    hf_str header;           /* of its start; owned: hf_wf_header_keep */
-    hf_str taken_header;     /* of the signal that a fiber took last; owned */
+    int64_t stream_count; /* records of its stream: those of earlier runs, and those that its code has published ... */
+    int64_t stream_len;   /* ... and their bytes */
+    hf_str header;        /* of its start; owned: hf_wf_header_keep */
+    hf_str taken_header;  /* of the signal that a fiber took last; owned */
     hf_pb_header *out_header; /* of the command that the running verb makes; in the recorder's arena; NULL = none */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
@@ -355,6 +371,7 @@ struct hf_wf {
     size_t cancel_reason_len;
     bool has_closed; /* the closing command was made */
     bool is_nomem;   /* out of memory: the step must be failed */
+    char *misdeed;   /* HF_MESSAGE_LEN_MAX bytes: why the step must be failed, from the guard; NULL = all is well */
 };
 
 /* Whether the step at hand is played by this rule. */
@@ -386,6 +403,7 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
 bool hf_wf_fails_run(const hf_wf *wf, hf_status status);
 /* Ends the run as failed, with a failure that is not tried again. */
 void hf_wf_fail_run(hf_wf *wf, const hf_wtask *task, const hf_op *why);
+void hf_wf_misdeed_free(hf_wf *wf); /* guard.c */
 /* Makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
 /* Frees a run that was never started, and returns its task. */
@@ -443,6 +461,7 @@ void hf_recorder_reset(hf_recorder *recorder);
 /* Keeps only those parts of each record that hf_recorder_check needs. Fails: HF_ERR_NOMEM. */
 hf_status hf_recorder_compact(hf_recorder *recorder);
 /* The messages of updates that go with the commands, in order, in the arena. */
+hf_pb_stream_record_list hf_recorder_published(const hf_recorder *recorder, hf_arena *arena); /* publish.c */
 hf_pb_message_list hf_recorder_messages(const hf_recorder *recorder, hf_arena *arena);
 /* The commands that are to be sent, in order, in the arena. */
 hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena);
@@ -592,6 +611,8 @@ void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *sco
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event);
 /* Text for as long as the run is in memory; "" for none. */
 const char *hf_wf_keep_text(hf_wf *wf, hf_str text);
+/* The same for a run id; empty = the run's own. */
+const char *hf_wf_keep_run_id(hf_wf *wf, hf_str run_id);
 /* Remembers the patch, if this MarkerRecorded is of one. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_note_patch(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 /* Whether this MarkerRecorded is of hf_patched, and may be missing in the code. */

@@ -106,7 +106,7 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     hf_arena *names = &worker->names;
     HF_TRY(hf_uuid_make(worker->rt, uuid));
     worker->queue = hf_arena_copy(names, hf_str_of(task_queue));
-    worker->namespace_ = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
+    worker->namespace_ = hf_arena_copy(names, hf_namespace_or(o->namespace_, worker->given));
     char me[300];
     worker->rt->env->ops->whoami(worker->rt->env, me, sizeof me);
     (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me,
@@ -293,6 +293,17 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, cons
     hf_assert(!hf_node_is_linked(&entry->node));
     hf_list_push_back(entries, &entry->node);
     return HF_OK;
+}
+
+void hf_worker_forget_activity(hf_worker *worker, const char *name)
+{
+    hf_assert(hf_worker_life(worker) == HF_LIFE_NEW);
+    HF_LIST_EACH(node, &worker->activities)
+    {
+        if (hf_str_equal(HF_CONTAINER(node, hf_function_entry, node)->name, hf_str_of(name))) {
+            hf_list_remove(node); /* it is freed with the worker's names */
+        }
+    }
 }
 
 hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb)

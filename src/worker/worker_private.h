@@ -80,6 +80,7 @@ struct hf_worker {
         *given; /* the service that hf_worker_new was given; it counts its workers and has a list of its witnesses */
     hf_runtime *rt;
     bool owns_runtime;
+    bool unknown_is_final; /* an activity that it does not have fails for good: a test would wait for ever */
     hf_allocator memory;
     hf_arenas arenas; /* for tasks and steps */
     hf_arena names;   /* memory of the texts that follow, and of the entries */
@@ -156,11 +157,17 @@ static inline hf_life_state hf_worker_life(const hf_worker *worker)
 hf_status hf_worker_end(hf_worker *worker, bool *ret_is_over);
 /* One owner less; the last one frees it. */
 hf_status hf_worker_release(hf_worker *worker);
+/* Pauses before an answer is sent again. False: it must not be sent again. */
+bool hf_worker_may_try_again(hf_worker *worker, int64_t pause);
+/* A shield without a bound: the waits inside have bounds of their own. Fails: HF_ERR_NOMEM. */
+hf_status hf_worker_shield_open(hf_runtime *rt, hf_shield **ret_shield);
 /* Something has happened that the keeper is to look at. */
 void hf_worker_ring(hf_worker *worker);
 /* Whether this process may call the service: a process that fork() made may not. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
 /* Adds an activity; `like` has what is kept beside the name. Fails: as hf_worker_add_activity. */
+/* Before it runs: forgets the activity of this name, if it has one. */
+void hf_worker_forget_activity(hf_worker *worker, const char *name);
 hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb);
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
 /* Changes the number of drivers or activities, and wakes the fiber that waits for their end. */

@@ -38,3 +38,9 @@ if(NOT HF_SANITIZE)
     target_link_libraries(cpp_plugin_host PRIVATE holdfast hf_flags hf_test_warnings ${CMAKE_DL_LIBS})
     hf_test(cpp/plugin TIMEOUT 300 LABELS plainonly COMMAND cpp_plugin_host $<TARGET_FILE:cpp_plugin>)
 endif()
+
+# The wrapper also as C++20.
+add_executable(test_cpp_wrapper_20 "${CMAKE_CURRENT_LIST_DIR}/wrapper_test.cpp")
+target_compile_options(test_cpp_wrapper_20 PRIVATE ${cxx_flags} -std=c++20)
+target_link_libraries(test_cpp_wrapper_20 PRIVATE holdfast_static hf_flags)
+hf_test(cpp/wrapper_20 TIMEOUT 300 LABELS threads COMMAND $<TARGET_FILE:test_cpp_wrapper_20>)

@@ -1,6 +1,8 @@
-// What the suite checks: scenarios, each a client's side with a result and the events that must be in the history.
+// The scenarios of the list: each a client's side with a result and the events that must be in the history. Each is run with a cache and
+// without, many copies at once, and once across a restart of the server.
+// `events` are all types but those of workflow tasks, in order; `bag` the same in any order, where time decides. `once`: one copy.
+// `blocks`: its first call, or what follows that, waits for a worker.
 // `local`: it uses local activities. Without a cache the SDK drops those of one run when another run comes, so there is one copy then.
-// `events` are all types but those of workflow tasks, in order; null where their order is a matter of timing.
 import assert from 'node:assert/strict';
 import {
   ApplicationFailure,
@@ -17,10 +19,12 @@ import {
   WithStartWorkflowOperation,
   WorkflowUpdateStage,
 } from '@temporalio/client';
+import { failure, name, names, types, until } from './rig.mjs';
 
 const START = 'WorkflowExecutionStarted';
 const END = 'WorkflowExecutionCompleted';
 const ACTIVITY = ['ActivityTaskScheduled', 'ActivityTaskStarted', 'ActivityTaskCompleted'];
+const CHILD = ['StartChildWorkflowExecutionInitiated', 'ChildWorkflowExecutionStarted', 'ChildWorkflowExecutionCompleted'];
 const TIMER = ['TimerStarted', 'TimerFired'];
 
 // Starts, waits, compares the result.
@@ -32,26 +36,7 @@ const run = (type, args, expected) => async (c) => {
 const begin = (c, type, args = [], more = {}) =>
   c.client.workflow.start(type, { taskQueue: c.queue, workflowId: c.id, args, ...more });
 
-// Until the predicate holds. Events, not spans, end the wait: each try is a call to the server.
-export async function until(what, ask) {
-  for (let i = 0; i < 2000; i++) {
-    if (await ask()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error('never: ' + what);
-}
-
 const queryIs = (handle, value) => until('query ' + value, async () => (await handle.query('get')) === value);
-
-async function failure(promise, type) {
-  try {
-    await promise;
-  } catch (e) {
-    assert.ok(e instanceof type, `${type.name} expected, not ${e?.name}: ${e?.message} (${e?.cause?.message})`);
-    return e;
-  }
-  throw new Error(type.name + ' expected');
-}
 
 export const SCENARIOS = {
   activity: { go: run('hello', ['world'], 'hello world'), events: [START, ...ACTIVITY, END] },
@@ -154,6 +139,7 @@ export const SCENARIOS = {
     ],
   },
   updateWithStart: {
+    blocks: true,
     async go(c) {
       const operation = () =>
         new WithStartWorkflowOperation('updates', {
@@ -170,7 +156,17 @@ export const SCENARIOS = {
       await handle.signal('done');
       assert.equal(await handle.result(), 6);
     },
-    events: null,
+    events: [
+      START,
+      'WorkflowExecutionUpdateAccepted',
+      ...ACTIVITY,
+      'WorkflowExecutionUpdateCompleted',
+      'WorkflowExecutionUpdateAccepted',
+      ...ACTIVITY,
+      'WorkflowExecutionUpdateCompleted',
+      'WorkflowExecutionSignaled',
+      END,
+    ],
   },
   updateWithStartConflict: {
     async go(c) {
@@ -202,8 +198,22 @@ export const SCENARIOS = {
     events: [START, 'TimerStarted', 'WorkflowExecutionCancelRequested', 'TimerCanceled', ...ACTIVITY, 'WorkflowExecutionCanceled'],
   },
   activityCancel: {
-    go: run('cancelsActivity', [], 'canceled'),
-    events: null,
+    blocks: true,
+    async go(c) {
+      const handle = await begin(c, 'cancelsActivity');
+      await until('it has begun', () => c.begun.has(c.id));
+      await handle.signal('done');
+      assert.equal(await handle.result(), 'canceled');
+    },
+    events: [
+      START,
+      'ActivityTaskScheduled',
+      'WorkflowExecutionSignaled',
+      'ActivityTaskCancelRequested',
+      'ActivityTaskStarted',
+      'ActivityTaskCanceled',
+      END,
+    ],
   },
   terminate: {
     async go(c) {
@@ -247,10 +257,12 @@ export const SCENARIOS = {
         await c.client.workflow.execute('parentWithPolicy', { taskQueue: c.queue, workflowId: id, args: [policy] });
         const child = c.client.workflow.getHandle(id + '/child');
         await until(policy, async () => (await child.describe()).status.name === status);
+        const end = { TERMINATED: 'WorkflowExecutionTerminated', RUNNING: 'WorkflowExecutionTerminated' }[status];
         if (status === 'RUNNING') await child.terminate();
+        await c.events(id, [START, 'StartChildWorkflowExecutionInitiated', 'ChildWorkflowExecutionStarted', END]);
+        await c.events(id + '/child', end ? [START, end] : [START, 'WorkflowExecutionCancelRequested', 'WorkflowExecutionCanceled']);
       }
     },
-    events: null,
   },
   continueAsNew: {
     async go(c) {
@@ -264,12 +276,20 @@ export const SCENARIOS = {
   patchAndMemo: {
     async go(c) {
       const handle = await begin(c, 'patched', [], { memo: { note: 'first' } });
-      assert.deepEqual(await handle.result(), ['new', 'new']);
+      assert.deepEqual(await handle.result(), ['new', 'new', 'blue']);
       assert.equal((await handle.describe()).memo.note, 'new');
     },
-    events: null,
+    events: [
+      START,
+      'MarkerRecorded',
+      'UpsertWorkflowSearchAttributes',
+      'WorkflowPropertiesModified',
+      'UpsertWorkflowSearchAttributes',
+      ...TIMER,
+      END,
+    ],
   },
-  failingTask: { go: run('recovers', [], 'recovered'), events: null, local: true },
+  failingTask: { go: run('recovers', [], 'recovered'), events: [START, 'MarkerRecorded', END], local: true },
   externalSignal: {
     async go(c) {
       const other = await c.client.workflow.start('signals', { taskQueue: c.queue, workflowId: c.id + '/other', args: [1] });
@@ -319,9 +339,9 @@ export const SCENARIOS = {
       await failure(handle.terminate(), WorkflowNotFoundError);
       await failure(handle.result(), WorkflowNotFoundError);
     },
-    events: false,
   },
   asyncCompletion: {
+    blocks: true,
     async go(c) {
       const handle = await begin(c, 'asynchronous');
       await until('the token', () => c.tokens.has(c.id));
@@ -332,10 +352,11 @@ export const SCENARIOS = {
     events: [START, ...ACTIVITY, END],
   },
   completionById: {
+    blocks: true,
     async go(c) {
       const handle = await begin(c, 'asynchronous');
       await until('the token', () => c.tokens.has(c.id));
-      const activity = c.activityIds.get(c.id);
+      const activity = c.ids.get(c.id);
       const id = { workflowId: c.id, runId: handle.firstExecutionRunId, activityId: activity };
       await c.client.activity.heartbeat(id, 1);
       await c.client.activity.complete(id, 'by id');
@@ -343,9 +364,9 @@ export const SCENARIOS = {
     },
     events: [START, ...ACTIVITY, END],
   },
-  parallel: { go: run('parallel', [20], 380), events: null },
-  mixed: { go: run('mixed', [], ['hello a', 'b', 'hello c']), events: null },
-  conditionTimeout: { go: run('conditionTimeout', [], [false, true]), events: null },
+  parallel: { go: run('parallel', [20], 380), bag: [START, ...Array(20).fill(ACTIVITY).flat(), END] },
+  mixed: { go: run('mixed', [], ['hello a', 'b', 'hello c']), bag: [START, ...ACTIVITY, ...TIMER, ...CHILD, END] },
+  conditionTimeout: { go: run('conditionTimeout', [], [false, true]), events: [START, ...TIMER, END] },
   random: {
     async go(c) {
       const [uuid, number, time] = await (await begin(c, 'random')).result();
@@ -360,8 +381,7 @@ export const SCENARIOS = {
       const handle = await begin(c, 'failsAtFirst', [], { retry: { initialInterval: '10ms', maximumAttempts: 5 } });
       assert.equal(await handle.result(), 3);
     },
-    events: [START, 'MarkerRecorded', END],
-    local: true,
+    events: [START, END],
   },
   startDelay: {
     async go(c) {
@@ -382,11 +402,21 @@ export const SCENARIOS = {
   outlivingUpdate: {
     async go(c) {
       const handle = await begin(c, 'outlives');
-      const update = handle.executeUpdate('add', { args: [1] });
-      assert.equal(await update, 2);
+      const update = await handle.startUpdate('wait', { waitForStage: WorkflowUpdateStage.ACCEPTED });
+      await handle.signal('done'); // main has nothing more to do
+      await queryIs(handle, 'main is done');
+      await handle.signal('put', 'x');
+      assert.equal(await update.result(), 'x');
       assert.equal(await handle.result(), 'main is last');
     },
-    events: null,
+    events: [
+      START,
+      'WorkflowExecutionUpdateAccepted',
+      'WorkflowExecutionSignaled',
+      'WorkflowExecutionSignaled',
+      'WorkflowExecutionUpdateCompleted',
+      END,
+    ],
   },
   typedFailure: {
     async go(c) {
@@ -411,7 +441,7 @@ export const SCENARIOS = {
       await handle.terminate();
       assert.equal((await handle.describe()).status.name, 'TERMINATED');
     },
-    events: null,
+    events: [START, 'WorkflowExecutionTerminated'],
   },
   reset: {
     async go(c) {
@@ -429,7 +459,7 @@ export const SCENARIOS = {
       });
       assert.deepEqual(await c.client.workflow.getHandle(c.id).result(), ['once']); // signals are applied again
     },
-    events: null,
+    events: [START, 'WorkflowExecutionSignaled', END],
   },
   delete: {
     async go(c) {
@@ -446,7 +476,6 @@ export const SCENARIOS = {
         ),
       );
     },
-    events: false,
   },
   historyReverse: {
     async go(c) {
@@ -472,43 +501,7 @@ export const SCENARIOS = {
       const history = await c.client.workflow.getHandle(c.id).fetchHistory();
       assert.ok(history.events.length >= length);
     },
-    events: null,
+    ours: true, // Temporal's timers take a second
     once: true,
   },
 };
-
-const EVENT_TYPES = await import('@temporalio/proto').then((m) => (m.default ?? m).temporal.api.enums.v1.EventType);
-
-// "TimerStarted" of an event.
-export function name(event) {
-  const text = typeof event.eventType === 'number' ? EVENT_TYPES[event.eventType] : event.eventType;
-  return text
-    .replace('EVENT_TYPE_', '')
-    .toLowerCase()
-    .replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase());
-}
-export const names = (history) => history.events.map(name);
-export const types = async (handle) => names(await handle.fetchHistory());
-
-// Workflow tasks come one after the other, each scheduled, started and ended; ids are dense. Returns the other types.
-export function checkHistory(history) {
-  let state = null;
-  const others = [];
-  history.events.forEach((event, i) => {
-    assert.equal(Number(event.eventId), i + 1, 'dense ids');
-    const type = name(event);
-    if (!type.startsWith('WorkflowTask')) {
-      others.push(type);
-    } else if (type === 'WorkflowTaskScheduled') {
-      assert.equal(state, null, 'one workflow task at a time');
-      state = 'scheduled';
-    } else if (type === 'WorkflowTaskStarted') {
-      assert.equal(state, 'scheduled');
-      state = 'started';
-    } else {
-      assert.ok(state === 'started' || (state === 'scheduled' && type === 'WorkflowTaskTimedOut') || type === 'WorkflowTaskFailed');
-      state = null;
-    }
-  });
-  return others;
-}

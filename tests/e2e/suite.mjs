@@ -1,91 +1,36 @@
-// The end-to-end suite: the unmodified TypeScript SDK against a Holdfast server.
-//     node suite.mjs <holdfast program> <scratch folder>
-// Environment: E2E_ONLY, a part of a scenario's name; E2E_COPIES, how many of each at once (20; a quarter of them without a cache, where
-// every workflow task begins with a new sandbox).
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+// The end-to-end suite: the unmodified TypeScript SDK against a server.
+//     node suite.mjs <program> <scratch folder>
+// Environment: E2E_ONLY, an expression for names of scenarios; E2E_COPIES, how many of each at once (20); E2E_SERVER=temporal, if the program is
+// Temporal's own dev server; E2E_FACTS, a file that gets what the scenarios saw; E2E_RESTART, 0 without and "only" for what goes across the server's end.
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
-import { Client, Connection } from '@temporalio/client';
-import { NativeConnection, Worker, Runtime, DefaultLogger, bundleWorkflowCode } from '@temporalio/worker';
-import { Context, CompleteAsyncError, ApplicationFailure } from '@temporalio/activity';
-import { SCENARIOS, checkHistory, until } from './scenarios.mjs';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { activities, seen } from './activities.mjs';
+import { Server, bundle, checkHistory, connect, finish, install, path, pool, registerAttributes, report, scene, until } from './rig.mjs';
+import { SCENARIOS } from './scenarios.mjs';
+import { MORE } from './more.mjs';
 
-const [holdfast, scratch] = process.argv.slice(2);
-const only = process.env.E2E_ONLY ?? '';
+const [program, scratch] = process.argv.slice(2);
+const only = new RegExp(process.env.E2E_ONLY ?? '');
 const copies = Number(process.env.E2E_COPIES ?? 20);
 const folder = mkdtempSync(join(scratch, 'run-'));
-const tokens = new Map();
-const activityIds = new Map();
-const attempts = new Map();
+const facts = {};
 
-// ---- The server ---------------------------------------------------------------------------------------------------------
+install();
+const code = await bundle({ workflowInterceptorModules: [path('./interceptors.mjs')] });
+const server = new Server(program, folder);
+await server.start();
+const { client, connection } = await connect(server.address);
+if (!server.isTemporal) await registerAttributes(connection);
 
-class Server {
-  constructor(args) {
-    this.args = args;
-    this.port = 0;
-  }
+// ---- The workers --------------------------------------------------------------------------------------------------------
 
-  async start() {
-    const listen = ['--listen', `127.0.0.1:${this.port}`];
-    this.process = spawn(holdfast, ['serve', ...this.args, ...listen, '--log-level', 'warn'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [line] = await once(this.process.stdout, 'data');
-    this.port = Number(/:(\d+)\s*$/.exec(String(line))[1]);
-    this.address = `127.0.0.1:${this.port}`;
-  }
+let native;
 
-  async end(signal) {
-    this.process.kill(signal);
-    const [code] = await once(this.process, 'exit');
-    return code;
-  }
-}
-
-// ---- The worker ---------------------------------------------------------------------------------------------------------
-
-const activities = {
-  greet: async (who) => `hello ${who}`,
-  echo: async (x) => x,
-  add: async (a, b) => a + b,
-  slow: async (ms) => {
-    await Context.current().sleep(ms);
-    return 'slow';
-  },
-  failTwice: async () => {
-    const { attempt } = Context.current().info;
-    if (attempt < 3) throw new Error('not yet');
-    return 'attempt ' + attempt;
-  },
-  failForGood: async (why) => {
-    throw ApplicationFailure.create({ message: why, type: 'CardError', nonRetryable: true, details: [{ code: 7 }] });
-  },
-  beat: async () => {
-    const context = Context.current();
-    for (;;) {
-      context.heartbeat('alive');
-      await context.sleep(50); // throws when it is canceled
-    }
-  },
-  complete: async (id) => {
-    activityIds.set(id, Context.current().info.activityId);
-    tokens.set(id, Context.current().info.taskToken);
-    throw new CompleteAsyncError();
-  },
-  countAttempts: async (id) => {
-    attempts.set(id, (attempts.get(id) ?? 0) + 1);
-    return attempts.get(id);
-  },
-};
-
-Runtime.install({ logger: new DefaultLogger('ERROR') });
-
-async function makeWorkers(address, bundle) {
-  const connection = await NativeConnection.connect({ address });
-  const common = { connection, workflowBundle: bundle, activities, namespace: 'default', shutdownGraceTime: '2s' };
+async function makeWorkers() {
+  native = await NativeConnection.connect({ address: server.address });
+  const common = { connection: native, workflowBundle: code, activities, shutdownGraceTime: '2s', maxHeartbeatThrottleInterval: '300ms' };
   const workers = [
     await Worker.create({ ...common, taskQueue: 'cached' }),
     await Worker.create({ ...common, taskQueue: 'uncached', maxCachedWorkflows: 0 }),
@@ -95,49 +40,121 @@ async function makeWorkers(address, bundle) {
     async stop() {
       workers.forEach((w) => w.shutdown());
       await Promise.all(running);
-      await connection.close();
+      await native.close();
     },
   };
 }
 
-// ---- Running ------------------------------------------------------------------------------------------------------------
+// ---- Scenarios ----------------------------------------------------------------------------------------------------------
 
-let passed = 0;
-const failures = [];
+// What a scenario gets: the client, its task queue, its id, what activities saw; and how to look at a history, to note a fact, to
+// have a worker of its own.
+async function context(scenarioName, queue, id, here) {
+  const isFirst = /-0$/.test(id);
+  const noted = isFirst ? ((facts[scenarioName] ??= {})[queue] = { errors: here.errors, events: {}, notes: [] }) : null;
+  const short = (text) => text.replaceAll(id, 'ID');
+  return {
+    client,
+    connection,
+    address: server.address,
+    native,
+    bundle: code,
+    isTemporal: server.isTemporal,
+    queue,
+    id,
+    ...seen,
+    note: (...values) => noted?.notes.push(short(JSON.stringify(values))),
+    // The events of a workflow but those of workflow tasks are these, in this order; `bag`: in any order.
+    async events(workflowId, expected, { bag = false, runId } = {}) {
+      const others = checkHistory(await client.workflow.getHandle(workflowId, runId).fetchHistory());
+      if (bag) others.sort();
+      if (noted) noted.events[short(workflowId)] = others;
+      assert.deepEqual(others, bag ? [...expected].sort() : expected);
+    },
+    async withWorker(options, go) {
+      const worker = await Worker.create({ connection: native, workflowBundle: code, activities, taskQueue: id, ...options });
+      return await worker.runUntil(go(worker));
+    },
+  };
+}
 
-async function report(name, promise) {
-  const begun = Date.now();
-  try {
-    await promise;
-    passed++;
-    console.log(`[       OK ] ${name} (${Date.now() - begun} ms)`);
-  } catch (e) {
-    failures.push(name);
-    console.log(`[  FAILED  ] ${name}: ${e.stack ?? e}${e.cause ? ' / ' + (e.cause.stack ?? e.cause) : ''}`);
+async function oneCopy(all, scenarioName, queue, id, gate) {
+  const scenario = all[scenarioName];
+  const here = { errors: [], gate };
+  await scene.run(here, async () => {
+    const c = await context(scenarioName, queue, id, here);
+    await scenario.go(c);
+    if (scenario.events) await c.events(id, scenario.events);
+    if (scenario.bag) await c.events(id, scenario.bag, { bag: true });
+  });
+  if (process.env.E2E_FACTS) writeFileSync(process.env.E2E_FACTS, JSON.stringify(facts, null, 1));
+}
+
+// Local activities of a run that is not cached are dropped by the SDK when another run comes: one copy then.
+function copiesOf(scenario, queue) {
+  return scenario.once || (scenario.local && queue === 'uncached') ? 1 : copies;
+}
+
+function job(all, scenarioName, queue) {
+  const count = copiesOf(all[scenarioName], queue);
+  return () =>
+    report(
+      `${scenarioName}, ${queue}${count > 1 ? `, ${count} at once` : ''}`,
+      Promise.all([...Array(count).keys()].map((i) => oneCopy(all, scenarioName, queue, `${scenarioName}-${queue}-${i}`))),
+    );
+}
+
+const wanted = (all) => Object.keys(all).filter((n) => only.test(n) && !(server.isTemporal && all[n].ours));
+
+async function runAll() {
+  const [jobs, alone] = [[], []];
+  for (const n of wanted(SCENARIOS)) {
+    jobs.push(job(SCENARIOS, n, 'cached'));
+    (SCENARIOS[n].local ? alone : jobs).push(job(SCENARIOS, n, 'uncached'));
   }
-}
-
-async function oneCopy(client, name, queue, i) {
-  const scenario = SCENARIOS[name];
-  const id = `${name}-${queue}-${i}`;
-  await scenario.go({ client, queue, id, tokens, activityIds });
-  if (scenario.events === false) return;
-  const others = checkHistory(await client.workflow.getHandle(id).fetchHistory().catch((e) => {
-    if (scenario.events === null) return { events: [] };
-    throw e;
-  }));
-  if (scenario.events !== null) assert.deepEqual(others, scenario.events);
-}
-
-async function runScenario(client, name, queue) {
-  const { once: isOnce, local } = SCENARIOS[name];
-  const count = isOnce || (local && queue === 'uncached') ? 1 : queue === 'cached' ? copies : Math.ceil(copies / 4);
-  await Promise.all([...Array(count).keys()].map((i) => oneCopy(client, name, queue, i)));
+  await pool(jobs, server.isTemporal ? 12 : 3);
+  await pool(alone, 1);
+  await pool(wanted(MORE).flatMap((n) => (MORE[n].both ? ['cached', 'uncached'] : ['cached']).map((queue) => job(MORE, n, queue))), server.isTemporal ? 12 : 4);
 }
 
 // ---- Across the end of the server -----------------------------------------------------------------------------------------
 
-async function acrossEnd(server, client, signal, count) {
+// Every scenario of the list, once: the server ends in order after each has made its first call, and again when a third of them are done.
+async function acrossRestart() {
+  let open;
+  let waiting = 0;
+  let done = 0;
+  const gate = new Promise((resolve) => (open = resolve));
+  const all = wanted(SCENARIOS).map((n) => {
+    let calls = 0;
+    const pass = () => {
+      if (++calls === 1) {
+        if (SCENARIOS[n].blocks) waiting++;
+        return Promise.resolve();
+      }
+      if (calls === 2 && !SCENARIOS[n].blocks) waiting++;
+      return gate;
+    };
+    const going = oneCopy(SCENARIOS, n, 'cached', `${n}-restart`, pass);
+    const told = report(`${n}, across a restart`, going).then(() => {
+      done++;
+      if (calls < 2 && !SCENARIOS[n].blocks) waiting++;
+    });
+    return told;
+  });
+  await until('all have begun', () => waiting === all.length);
+  assert.equal(await server.end('SIGTERM'), 0);
+  await server.start();
+  const workers = await makeWorkers();
+  open();
+  await until('a third is done', () => done * 3 >= all.length);
+  assert.equal(await server.end('SIGTERM'), 0);
+  await server.start();
+  await Promise.all(all);
+  return workers;
+}
+
+async function acrossEnd(signal, count) {
   const handles = await Promise.all(
     [...Array(count).keys()].map((i) =>
       client.workflow.start('steps', { taskQueue: i % 10 ? 'cached' : 'uncached', workflowId: `steps-${signal}-${i}`, args: [10] }),
@@ -148,14 +165,14 @@ async function acrossEnd(server, client, signal, count) {
     const length = (await handles[1].describe()).historyLength;
     return length > 20;
   });
-  const code = await server.end(signal);
-  if (signal === 'SIGTERM') assert.equal(code, 0);
+  const status = await server.end(signal);
+  if (signal === 'SIGTERM') assert.equal(status, 0);
   await server.start();
   for (const result of await results) assert.equal(result, 55);
   for (const handle of handles) checkHistory(await patient(() => handle.fetchHistory()));
 }
 
-// A client's call fails while the server is away; a client comes again.
+// A call that was under way when the server was killed fails in other ways, too; a client comes again.
 async function patient(call) {
   for (let i = 0; ; i++) {
     try {
@@ -170,33 +187,17 @@ async function patient(call) {
 
 // ---- Main -----------------------------------------------------------------------------------------------------------------
 
-const begun = Date.now();
-const bundle = await bundleWorkflowCode({
-  workflowsPath: new URL('./workflows.mjs', import.meta.url).pathname,
-  logger: new DefaultLogger('ERROR'),
-});
-const server = new Server(['--store', `sqlite:${join(folder, 'e2e.db')}`]);
-await server.start();
-const workers = await makeWorkers(server.address, bundle);
-const connection = await Connection.connect({ address: server.address });
-const client = new Client({ connection });
-
-const names = Object.keys(SCENARIOS).filter((n) => n.includes(only));
-for (const name of names) {
-  const each = ['cached', 'uncached'].map((queue) => () => report(`${name}, ${queue}`, runScenario(client, name, queue)));
-  if (SCENARIOS[name].local) {
-    for (const go of each) await go();
-  } else {
-    await Promise.all(each.map((go) => go()));
+let workers = await makeWorkers();
+if (process.env.E2E_RESTART !== 'only') await runAll();
+if (!server.isTemporal && process.env.E2E_RESTART !== '0') {
+  await report('the worker stops', workers.stop());
+  workers = await acrossRestart();
+  if (only.test('restart')) {
+    await report('100 workflows across SIGTERM', acrossEnd('SIGTERM', 100));
+    await report('100 workflows across kill -9', acrossEnd('SIGKILL', 100));
   }
 }
-if ('restart'.includes(only)) {
-  await report('100 workflows across SIGTERM', acrossEnd(server, client, 'SIGTERM', 100));
-  await report('100 workflows across kill -9', acrossEnd(server, client, 'SIGKILL', 100));
-}
-await report('the worker stops', workers.stop());
+await report('the worker stops at the end', workers.stop());
 await connection.close();
-await report('the server stops', server.end('SIGTERM').then((code) => assert.equal(code, 0)));
-console.log(`[==========] ${passed} passed, ${failures.length} failed in ${Math.round((Date.now() - begun) / 1000)} s`);
-failures.forEach((name) => console.log(`[  FAILED  ] ${name}`));
-process.exit(failures.length > 0 ? 1 : 0);
+await report('the server stops', server.end('SIGTERM').then((status) => server.isTemporal || assert.equal(status, 0)));
+finish();

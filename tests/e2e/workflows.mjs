@@ -1,11 +1,13 @@
 // Workflows of the end-to-end suite. They run in the SDK's sandbox: all that they use comes from the workflow package.
 import * as wf from '@temporalio/workflow';
 
+export * from './workflows_more.mjs';
+
 const { greet, failTwice, failForGood, beat, complete, slow, echo, add } = wf.proxyActivities({
   startToCloseTimeout: '60s',
   retry: { initialInterval: '10ms', maximumAttempts: 5 },
 });
-const beating = wf.proxyActivities({ startToCloseTimeout: '60s', heartbeatTimeout: '5s', cancellationType: 'WAIT_CANCELLATION_COMPLETED' });
+const beating = wf.proxyActivities({ startToCloseTimeout: '60s', heartbeatTimeout: '60s', cancellationType: 'WAIT_CANCELLATION_COMPLETED' });
 const local = wf.proxyLocalActivities({ startToCloseTimeout: '60s' });
 
 export async function hello(name) {
@@ -73,6 +75,7 @@ export async function queried() {
 }
 
 export const addUpdate = wf.defineUpdate('add');
+export const waitUpdate = wf.defineUpdate('wait');
 export const slowUpdate = wf.defineUpdate('slow');
 
 export async function updates() {
@@ -111,9 +114,11 @@ export async function cancelable() {
 }
 
 export async function cancelsActivity() {
+  let isDone = false;
+  wf.setHandler(done, () => void (isDone = true));
   const scope = new wf.CancellationScope();
   const running = scope.run(() => beating.beat());
-  await wf.sleep(100);
+  await wf.condition(() => isDone);
   scope.cancel();
   try {
     await running;
@@ -150,17 +155,14 @@ export async function again(n) {
   return 'last';
 }
 
+const KEYWORD = { name: 'CustomKeywordField', type: 'KEYWORD' };
+
 export async function patched() {
   const way = wf.patched('p1') ? 'new' : 'old';
   wf.upsertMemo({ note: way });
+  wf.upsertSearchAttributes([{ key: KEYWORD, value: 'blue' }]);
   await wf.sleep(1);
-  return [way, wf.workflowInfo().memo.note];
-}
-
-export async function upserts() {
-  wf.upsertSearchAttributes([{ key: { name: 'CustomKeywordField', type: 'KEYWORD' }, value: 'blue' }]);
-  await wf.sleep(1);
-  return wf.workflowInfo().typedSearchAttributes.get({ name: 'CustomKeywordField', type: 'KEYWORD' });
+  return [way, wf.workflowInfo().memo.note, wf.workflowInfo().typedSearchAttributes.get(KEYWORD)];
 }
 
 // The first attempt of its first workflow task fails; what counts attempts is outside of the sandbox.
@@ -225,17 +227,24 @@ export async function info() {
 }
 
 export async function failsAtFirst() {
-  const n = await local.countAttempts(wf.workflowInfo().workflowId);
-  if (n < 3) throw wf.ApplicationFailure.create({ message: 'attempt ' + n });
-  return wf.workflowInfo().attempt;
+  const { attempt } = wf.workflowInfo();
+  if (attempt < 3) throw wf.ApplicationFailure.create({ message: 'attempt ' + attempt });
+  return attempt;
 }
 
 export async function outlives() {
-  wf.setHandler(addUpdate, async (n) => {
-    await wf.sleep(50);
-    return n + 1;
+  let isDone = false;
+  let state = 'main goes on';
+  const got = [];
+  wf.setHandler(get, () => state);
+  wf.setHandler(put, (x) => void got.push(x));
+  wf.setHandler(done, () => void (isDone = true));
+  wf.setHandler(waitUpdate, async () => {
+    await wf.condition(() => got.length > 0);
+    return got[0];
   });
-  await wf.condition(() => wf.inWorkflowContext() && false, 30);
+  await wf.condition(() => isDone);
+  state = 'main is done';
   await wf.condition(wf.allHandlersFinished);
   return 'main is last';
 }

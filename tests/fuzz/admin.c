@@ -5,11 +5,13 @@
  *
  *     1  sends these bytes                      4  says nothing for so many nanoseconds
  *     2  sends this message, with its length    5  hangs up, and connects again
- *     3  reads up to so many bytes              6  bits: the world has faults (FAULT_* below), or the input is an owner (AS_OWNER)
+ *     3  reads up to so many bytes              6  bits: the world has faults (FAULT_* below), or the input is an owner (AS_OWNER) or
+ *                                                  another process with calls (AS_CALLER)
  *     7  the seed of the world
  *
  * Otherwise it is a tool that talks to the owner of a store. Then every connection that is not hung up is answered, the last answer
- * says so, and after all that an honest tool is answered, too. An owner talks to a tool of ours: that comes to an end. */
+ * says so, and after all that an honest tool is answered, too. Another process says "calls" first (share.h); then messages are calls, and
+ * whatever they are, the honest tool is answered. An owner talks to a tool of ours: that comes to an end. */
 #include "fuzz/fuzz.h"
 #include "fuzz/mutate.h"
 
@@ -20,7 +22,7 @@
 #include "support/support.h"
 
 enum { SEND = 1, SEND_MESSAGE = 2, READ = 3, SLEEP = 4, HANG_UP = 5, BITS = 6, SEED = 7 };
-enum { FAULT_SHORT = 1, FAULT_FULL = 2, FAULT_RESET = 4, AS_OWNER = 8 };
+enum { FAULT_SHORT = 1, FAULT_FULL = 2, FAULT_RESET = 4, AS_OWNER = 8, AS_CALLER = 16 };
 enum { STEPS_MAX = 32, SENT_MAX = 200000, STACK_LEN = 256 * 1024 };
 
 #define PATH "/fuzz.db"
@@ -291,9 +293,19 @@ static void be_a_tool(world *w, hf_str input)
 {
     hf_status status = HF_OK;
     connect_to(w);
+    if ((w->bits & AS_CALLER) != 0) {
+        static const char CALLS[] = "\x0a\x05"
+                                    "calls\x12\x01"
+                                    "1";
+        put_message(w, hf_str_of_len(CALLS, sizeof CALLS - 1));
+    }
     act_all(w, input);
+    if ((w->bits & AS_CALLER) != 0) { /* its polls may wait: the connection need not have an end */
+        (void)take(w, UINT64_MAX, hf_seconds(2));
+        hang_up(w);
+    }
     bool is_reliable = (w->bits & FAULT_RESET) == 0;
-    taken end = take(w, UINT64_MAX, hf_seconds(30));
+    taken end = w->fd >= 0 ? take(w, UINT64_MAX, hf_seconds(30)) : CLOSED;
     FUZZ_CHECK(end != OPEN || w->fd < 0, "the connection is still open");
     if (w->fd >= 0) { /* one that has more to say than a request is hung up on */
         (void)check_answers(w, end == CLOSED && is_reliable, &status);

@@ -10,12 +10,12 @@
 
 #include "base/env.h"
 #include "base/rng.h"
+#include "history/pb_json_read.h"
 #include "proto/pb.h"
 #include "wire/json_read.h"
 #include "wire/pb_json.h"
 #include "wire/pb_private.h"
 #include "json/json_read.h"
-#include "json/pb_json_read.h"
 
 enum { TYPES_MAX = 2048, HEAD_LEN = 3 };
 
@@ -100,7 +100,7 @@ static hf_status written_as_json(trial *t, const void *msg, hf_str *ret_text)
  * messages that are nested deeper than JSON may be. */
 static bool may_be_refused(const hf_op *op)
 {
-    return strstr(op->message, "duplicate object key") != NULL || strstr(op->message, "NUL byte") != NULL ||
+    return strstr(op->message, "duplicate key") != NULL || strstr(op->message, "NUL byte") != NULL ||
            strstr(op->message, "nested") != NULL;
 }
 

@@ -2,7 +2,10 @@
 # makes fuzz_replay_<name>, and a test fuzz/<name> that gives it the inputs of corpus/<name> and of crashes/<name>.
 
 set(fuzz_dir "${CMAKE_CURRENT_SOURCE_DIR}/fuzz")
-set(fuzz_names codec store token admin text cron zone json where)
+set(fuzz_names codec store token admin text cron zone json where http2 grpc)
+if(HF_WITH_REMOTE)
+    list(APPEND fuzz_names remote)
+endif()
 set(fuzz_programs "") # lines "<name>\t<program>", for ./dev
 
 # Inputs are fields of a message: mutate.c changes them. The others are text, or a file.

@@ -8,8 +8,8 @@
 #include "ledger/run_id.h"
 #include "open/open.h"
 #include "wire/base64.h"
+#include "wire/text_read.h"
 #include "wire/time_text.h"
-#include "json/text_read.h"
 
 static void read_timestamp(hf_str text)
 {
@@ -76,7 +76,8 @@ static void read_place(const char *address)
         return;
     }
     FUZZ_CHECK(memchr(place.path, '\0', sizeof place.path) != NULL, "a path without an end");
-    FUZZ_CHECK((place.scheme == HF_SCHEME_SQLITE) == (place.path[0] != '\0'), "a path where none is due, or none");
+    bool has_file = place.scheme == HF_SCHEME_SQLITE || place.scheme == HF_SCHEME_OWNER;
+    FUZZ_CHECK(has_file == (place.path[0] != '\0'), "a path where none is due, or none");
     hf_shares shares = hf_service_address_shares(&place);
     FUZZ_CHECK(shares.cache + shares.state <= place.mem || place.mem == 0, "shares beyond the whole");
     char address_of_socket[HF_PATH_LEN_MAX];

@@ -217,26 +217,12 @@ static void tell_end(const char *id)
     HF_IGNORE(hf_signal(execution, "end", hf_payload_none()));
 }
 
-/* A run that has asked for its next one and waits for a child still takes signals, with its handlers: then the next run needs
- * another "end". */
-static hf_status result_of(const char *id, hf_execution *execution, hf_payload *ret_out)
-{
-    hf_status status = HF_ERR_TIMEOUT;
-    for (int i = 0; i < 48 && status == HF_ERR_TIMEOUT; i++) {
-        status = hf_result(execution, ret_out, .timeout = hf_seconds(10));
-        if (status == HF_ERR_TIMEOUT) {
-            tell_end(id);
-        }
-    }
-    return status;
-}
-
 static void end_one(const char *id)
 {
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
     must(hf_execution_new(service, id, &execution), id);
-    hf_status status = result_of(id, execution, &out);
+    hf_status status = hf_result(execution, &out, .timeout = hf_minutes(8));
     if (status == HF_ERR_NOT_FOUND) {
         note("D %s none", id); /* its start was in doubt */
         return;
@@ -281,6 +267,8 @@ static hf_status add_all(hf_worker *storm, hf_worker *other)
 {
     HF_TRY(hf_worker_add_workflow(storm, "program", storm_program));
     HF_TRY(hf_worker_add_workflow(storm, "buy", till_program));
+    HF_TRY(hf_worker_add_activity(storm, "local", storm_local, .on_fiber = true));
+    HF_TRY(hf_worker_add_activity(storm, "ponder", till_ponder, .on_fiber = true));
     HF_TRY(hf_worker_add_activity(other, "act", storm_act));
     HF_TRY(hf_worker_add_activity(other, "charge", charge, .on_fiber = true));
     return hf_worker_add_activity(other, "refund", refund, .on_fiber = true);
@@ -293,7 +281,8 @@ static hf_status program(void *arg)
     HF_AUTO(hf_worker_free) hf_worker *other = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     till_open(false, &never);
-    HF_TRY(hf_worker_new(service, "storm", &storm, .cached_max = is_end ? 0 : (int)(seed % 3) - 1));
+    HF_TRY(hf_worker_new(service, "storm", &storm, .cached_max = is_end ? 0 : (int)(seed % 3) - 1,
+                         .activities_max = HF_OFF));
     HF_TRY(hf_worker_new(service, "other", &other));
     HF_TRY(add_all(storm, other));
     HF_TRY(hf_scope_open(&scope));
@@ -323,8 +312,14 @@ int main(int argc, char **argv)
     seed = strtoull(argv[3], NULL, 10);
     cycle = argv[4];
     bool is_end = strcmp(cycle, "end") == 0;
-    (void)snprintf(address, sizeof address, "sqlite:%s?mem=16M&log=256K", argv[1]);
+    bool is_shared = getenv("WORK_SHARE") != NULL; /* two of them on one file (work_drive share) */
+    (void)snprintf(address, sizeof address, "sqlite:%s?mem=16M&log=256K%s", argv[1], is_shared ? "&share=yes" : "");
     must(hf_open(address, &service), "open");
+    hf_status prepared = HF_OK;
+    do { /* it is not sent twice by itself; but adding an attribute again changes nothing */
+        prepared = storm_prepare(service);
+    } while (is_shared && prepared == HF_ERR_UNAVAILABLE);
+    must(prepared, "search attribute");
     ledger_fd = open(ledger_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (ledger_fd < 0) {
         give_up(argv[2]);

@@ -1,4 +1,5 @@
-/* kill -9 of a worker, many times: `work_drive CHILD HOLDFAST [KILLS [SEED]]`.
+/* kill -9 of a worker, many times: `work_drive CHILD HOLDFAST [KILLS [SEED [share]]]`. With `share` two children have the file, one as its
+ * owner and the other through it (sqlite:FILE?share=yes), and one of them is killed each time: the other goes on.
  *
  * A child works (work_child.c) and is killed, often when it has just opened the database and takes up what the last one had in
  * hand. The next child goes on with the same file. After each kill
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,14 +103,34 @@ static void check_file(drive *d)
     }
 }
 
+static off_t ledger_len(const drive *d)
+{
+    struct stat info;
+    return stat(d->ledger, &info) == 0 ? info.st_size : 0;
+}
+
+/* Most kills are to meet a child at work, however slow the machine is. */
+static void await_work(const drive *d, off_t before)
+{
+    static const struct timespec MOMENT = {0, 1000000};
+    for (int i = 0; i < 60000 && ledger_len(d) == before; i++) {
+        (void)nanosleep(&MOMENT, NULL);
+    }
+}
+
 static void one_kill(drive *d, hf_rng *rng, unsigned cycle)
 {
     char word[16];
     int how = 0;
     (void)snprintf(word, sizeof word, "%u", cycle);
+    off_t before = ledger_len(d);
     pid_t pid = start_child(d, rng, word);
-    uint64_t us = hf_rng_below(rng, hf_rng_below(rng, 3) == 0 ? QUICK_US : SLOW_US);
+    bool is_quick = hf_rng_below(rng, 3) == 0;
+    uint64_t us = hf_rng_below(rng, is_quick ? QUICK_US : SLOW_US);
     struct timespec span = {0, (long)us * 1000};
+    if (!is_quick) {
+        await_work(d, before);
+    }
     (void)nanosleep(&span, NULL);
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, &how, 0);
@@ -121,6 +143,50 @@ static void one_kill(drive *d, hf_rng *rng, unsigned cycle)
     if (access(d->ledger, F_OK) == 0) { /* else the file may have been in the making */
         check_file(d);
     }
+}
+
+/* ---- Two children on one file ------------------------------------------------------------------------------------------- */
+
+static pid_t pair[2]; /* 0 = it is not there */
+
+static void end_child(drive *d, int which)
+{
+    int how = 0;
+    if (pair[which] == 0) {
+        return;
+    }
+    (void)kill(pair[which], SIGKILL);
+    (void)waitpid(pair[which], &how, 0);
+    if (!WIFSIGNALED(how) || WTERMSIG(how) != SIGKILL) {
+        fail(d, "a child ended by itself", which == 0 ? "the first" : "the second");
+    }
+    pair[which] = 0;
+}
+
+/* The owner is killed as often as the other one: which of them it is depends on the kills before. */
+static void one_shared_kill(drive *d, hf_rng *rng, unsigned cycle)
+{
+    for (int i = 0; i < 2; i++) {
+        char word[16];
+        (void)snprintf(word, sizeof word, "%u.%d", cycle, i);
+        if (pair[i] == 0) {
+            pair[i] = start_child(d, rng, word);
+        }
+    }
+    bool is_quick = hf_rng_below(rng, 3) == 0;
+    struct timespec span = {0, (long)hf_rng_below(rng, is_quick ? QUICK_US : SLOW_US) * 1000};
+    if (!is_quick) {
+        await_work(d, ledger_len(d));
+    }
+    (void)nanosleep(&span, NULL);
+    int which = (int)hf_rng_below(rng, 2);
+    off_t before = ledger_len(d);
+    end_child(d, which);
+    await_work(d, before); /* the one that is left goes on, or the file would be at rest for ever */
+    if (ledger_len(d) == before) {
+        fail(d, "the other child does not go on", "");
+    }
+    check_file(d);
 }
 
 /* ---- The ledger ------------------------------------------------------------------------------------------------------- */
@@ -282,8 +348,12 @@ static void forget(const drive *d)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        (void)fprintf(stderr, "usage: work_drive CHILD HOLDFAST [KILLS [SEED]]\n");
+        (void)fprintf(stderr, "usage: work_drive CHILD HOLDFAST [KILLS [SEED [share]]]\n");
         return 2;
+    }
+    bool is_shared = argc > 5 && strcmp(argv[5], "share") == 0;
+    if (is_shared) {
+        (void)setenv("WORK_SHARE", "yes", 1);
     }
     drive d = {.child = argv[1], .holdfast = argv[2]};
     unsigned kills = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : CYCLES;
@@ -299,8 +369,14 @@ int main(int argc, char **argv)
         (void)snprintf(d.ledger, sizeof d.ledger, "%s/%u.ledger", folder, file);
         (void)snprintf(d.log, sizeof d.log, "%s/%u.log", folder, file);
         for (unsigned i = 0; i < CYCLES && done < kills; i++, done++) {
-            one_kill(&d, &rng, i);
+            if (is_shared) {
+                one_shared_kill(&d, &rng, i);
+            } else {
+                one_kill(&d, &rng, i);
+            }
         }
+        end_child(&d, 0);
+        end_child(&d, 1);
         finish(&d, &rng);
         if (d.failures == 0) {
             forget(&d);

@@ -3,8 +3,8 @@
  * A file passes when every check says so. A new check is a function and a line in CHECKS. */
 #include "engine/core_private.h"
 #include "history/history.h"
+#include "history/pb_json_read.h"
 #include "wire/pb_json.h"
-#include "json/pb_json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

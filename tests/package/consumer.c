@@ -427,6 +427,15 @@ static hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_reset(run, NULL) == HF_ERR_MISUSE);
     EXPECT(hf_reset(run, NULL, .point = HF_RESET_LAST, .reason = "again") == HF_ERR_MISUSE);
     EXPECT(hf_describe(run, &description) == HF_ERR_MISUSE);
+    int64_t cursor = 0;
+    hf_payload place = hf_payload_none();
+    EXPECT(hf_publish("type", in) == HF_ERR_MISUSE);
+    EXPECT(hf_stream_read(run, &cursor, NULL, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_stream_read(run, &cursor, NULL, NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_changes_read(NULL, &place, NULL, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_changes_read(NULL, &place, NULL, NULL, .namespace_ = "n", .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_history(run, &place) == HF_ERR_MISUSE);
+    EXPECT(hf_history(run, &place, .as_bytes = true) == HF_ERR_MISUSE);
     hf_counts counts;
     EXPECT(hf_list(NULL, NULL, NULL) == HF_ERR_MISUSE);
     EXPECT(hf_list(NULL, NULL, NULL, .query = "RunId = 'r'", .limit = 1) == HF_ERR_MISUSE);
@@ -435,7 +444,19 @@ static hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_namespace_register(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(NULL, "n", .description = "d") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_deprecate(NULL, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_delete(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_list(NULL, NULL, NULL) == HF_ERR_MISUSE);
+    hf_batch_info batch;
+    EXPECT(hf_delete(run) == HF_ERR_MISUSE);
+    EXPECT(hf_delete(run, .all_runs = true) == HF_ERR_MISUSE);
+    EXPECT(hf_batch_start(NULL, "b", HF_BATCH_CANCEL) == HF_ERR_MISUSE);
+    EXPECT(hf_batch_start(NULL, "b", HF_BATCH_CANCEL, .query = "RunId = 'r'", .rate = 5) == HF_ERR_MISUSE);
+    EXPECT(hf_batch_stop(NULL, "b") == HF_ERR_MISUSE);
+    EXPECT(hf_batch_stop(NULL, "b", .reason = "enough") == HF_ERR_MISUSE);
+    EXPECT(hf_batch_describe(NULL, "b", &batch) == HF_ERR_MISUSE);
+    EXPECT(hf_batch_describe(NULL, "b", &batch, .namespace_ = "n") == HF_ERR_MISUSE);
+    EXPECT(hf_batch_list(NULL, NULL, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_batch_list(NULL, NULL, NULL, .namespace_ = "n") == HF_ERR_MISUSE);
     EXPECT(hf_search_attribute_add(NULL, "a", HF_SEARCH_INT) == HF_ERR_MISUSE);
     EXPECT(hf_search_attribute_add(NULL, "a", HF_SEARCH_INT, .namespace_ = "n") == HF_ERR_MISUSE);
     EXPECT(hf_search_attribute_remove(NULL, "a") == HF_ERR_MISUSE);
@@ -503,6 +524,13 @@ static hf_status use_workers(void)
 {
     hf_worker *worker = NULL;
     EXPECT(hf_worker_new(NULL, "queue", &worker) == HF_ERR_MISUSE);
+    hf_testenv *testenv = NULL;
+    EXPECT(hf_testenv_new(NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_testenv_new(&testenv, .patience = HF_SPAN_OFF) == HF_ERR_INVALID);
+    EXPECT(hf_testenv_activity(NULL, "name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_testenv_activity(NULL, "name", NULL, .on_fiber = true) == HF_ERR_MISUSE);
+    EXPECT(hf_testenv_start(NULL, "type", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_testenv_start(NULL, "type", hf_payload_none(), NULL, .id = "id") == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_command(NULL, "name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_command(NULL, "name", NULL, .cwd = "/") == HF_ERR_MISUSE);
     EXPECT(hf_worker_add_workflow(NULL, "name", NULL) == HF_ERR_MISUSE);
@@ -548,6 +576,7 @@ static hf_status use_workers(void)
     EXPECT(hf_child_start("type", hf_payload_none()) == HF_ERR_MISUSE);
     EXPECT(hf_child_start("type", hf_payload_none(), .parent_close = HF_PARENT_CLOSE_ABANDON) == HF_ERR_MISUSE);
     EXPECT(hf_external_signal("id", "name", hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_external_signal("id", "name", hf_payload_none(), .header = NULL) == HF_ERR_MISUSE);
     EXPECT(hf_external_cancel("id", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_signal_try("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_on_signal("name", NULL) == HF_ERR_MISUSE);

@@ -34,6 +34,8 @@ run 0 version
 says "holdfast "
 run 0 help
 says "holdfast db check"
+run 0 help --mdoc
+says $'.It Ic db check\nFILE [\\-\\-deep] [\\-\\-json]\n.br\nLook for damage in the file.'
 run 2
 run 2 db
 run 2 db check
@@ -117,8 +119,14 @@ run 2 show rest.db timer-1 --all
 says "give either a RUN or --all"
 run 2 show
 run 3 show missing.db
-run 1 show rest.db timer-1
+run 4 show rest.db timer-1
 says 'there is no workflow and no run "timer-1" in the namespace "default"'
+run 0 db stats rest.db
+says "runs that have ended"
+run 0 db retention rest.db
+says "default  for ever"
+run 1 db retention rest.db nobody
+says "there is no namespace 'nobody'"
 run 0 list rest.db --namespace ns
 [[ $(wc -l <<<"$out") == 51 ]] || fail "a title and 50 runs were promised: $out"
 says "ID                        TYPE"
@@ -132,10 +140,15 @@ run 0 list rest.db "WorkflowId = 'nobody'" --namespace ns
 says "no runs fit"
 run 2 list rest.db "WorkflowId =" --namespace ns
 says "the filter is wrong at column 13: a value for WorkflowId is missing"
-run 2 list rest.db --namespace nobody
+run 4 list rest.db --namespace nobody
 says "there is no namespace 'nobody'"
 run 2 list rest.db --limit none
 says "--limit none is not a number of runs"
+run 0 stream rest.db retry-1 --namespace ns
+[[ -z $out ]] || fail "a workflow that has published nothing has a stream: $out"
+run 4 stream rest.db nobody --namespace ns
+run 2 stream rest.db retry-1 --from x --namespace ns
+says "--from x is not the number of a record"
 run 0 count rest.db --namespace ns
 says "Running          42"
 run 0 count rest.db "ExecutionStatus = 'Running'" --namespace ns --json
@@ -162,7 +175,7 @@ says "exists already"
 # What changes a file at rest.
 cp rest.db own.db
 run 0 namespace register own.db shop
-run 1 namespace register own.db shop
+run 6 namespace register own.db shop
 says "there is a namespace 'shop' already"
 run 0 namespace deprecate own.db shop
 run 0 namespace list own.db
@@ -178,6 +191,18 @@ says "no runs fit"
 run 0 search-attribute remove own.db Amount --namespace ns
 run 2 list own.db "Amount > 5" --namespace ns
 says "Amount is not a search attribute"
+run 2 db retention own.db ns soon
+says "soon is not a span"
+run 1 db retention own.db nobody 30d
+run 0 db retention own.db ns 30d
+says "ns  30 d"
+run 0 db retention own.db
+says "default  for ever"
+run 0 db stats own.db --json
+says '"expiredRuns":'
+run 0 db shrink own.db
+says "MiB, was"
+run 3 db shrink missing.db
 run 0 db check --deep own.db
 
 # A damaged one: the last page is full of something else.
@@ -242,6 +267,12 @@ run 0 show orders.db "$run_id"
 says "order-1"
 run 0 db stats orders.db
 says "open in process $pid"
+run 0 db retention orders.db
+says "default  for ever"
+run 3 db retention orders.db default 30d
+says "is open in process $pid, which has to be ended before this changes it"
+run 3 db shrink orders.db
+says "is open in process $pid"
 run 0 db check --deep orders.db
 says "sound. 1 run"
 run 0 db export orders.db --run order-1

@@ -134,5 +134,6 @@ hf_status programs_add_workflows(hf_worker *worker)
     HF_TRY(add_table(worker, programs_of_runs));
     HF_TRY(programs_add_locals(worker));
     HF_TRY(add_table(worker, programs_of_forks));
+    HF_TRY(add_table(worker, programs_of_waits));
     return add_table(worker, programs_of_storm);
 }

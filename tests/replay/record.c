@@ -210,6 +210,34 @@ static const recording RECORDINGS[] = {
      0,
      {{500, LEAVE, NULL, NULL}, {20000, COME, NULL, NULL}}},        /* ends in one step */
     {"meets-news", NULL, IN, false, 3, {{1000, BURST, "go", "1"}}}, /* its last task fails, for news has come */
+    {"next-signals",
+     NULL,
+     IN,
+     false,
+     0,
+     {{500, SIGNAL, "note", "1"},
+      {5000, SIGNAL, "note", "2"},
+      {1000, SIGNAL, "go", "3"},
+      {10000, SIGNAL, "note", "4"},
+      {100, SIGNAL, "note", "5"}}},
+    {"next-signals-evicted",
+     "next-signals",
+     IN,
+     true,
+     0,
+     {{500, SIGNAL, "note", "1"}, {20000, SIGNAL, "note", "2"}, {0, SIGNAL, "note", "3"}}},
+    {"handlers-idle",
+     NULL,
+     IN,
+     false,
+     0,
+     {{1000, SIGNAL, "note", "20"},
+      {1000, SIGNAL, "note", "-5"},
+      {60000, SIGNAL, "note", "-10"},
+      {1000, SIGNAL, "note", "30"},
+      {1000, SIGNAL, "note", "40"}}},
+    {"child-start-cancel", NULL, IN, false, 0, {{0}}},
+    {"quorum-missed", NULL, IN, false, 0, {{0}}},
 };
 
 /* ---- Playing -------------------------------------------------------------------------------------------------------- */
@@ -221,6 +249,7 @@ typedef struct stage {
     hf_scope *scope;
     hf_worker *workflows; /* NULL = none runs */
     hf_buf text;          /* the history */
+    char run_id[40];      /* the run that is recorded: the first of its chain, unless it is reset */
 } stage;
 
 static hf_status run_worker(void *arg)
@@ -331,6 +360,7 @@ static hf_status give_cue(stage *s, const cue *c)
     case STEAL:
         return steal(s);
     case RESET:
+        s->run_id[0] = '\0'; /* the newest one */
         return reset(s, c->json);
     default:
         return HF_OK;
@@ -342,7 +372,7 @@ static hf_status fetch_history(stage *s)
     hf_op op;
     hf_arena arena;
     hf_call call;
-    hf_pb_workflow_execution which = {.workflow_id = HF_STR("w")};
+    hf_pb_workflow_execution which = {.workflow_id = HF_STR("w"), .run_id = hf_str_of(s->run_id)};
     hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("default"), .execution = &which};
     hf_op_init(&op);
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
@@ -369,8 +399,10 @@ static hf_status direct(stage *s)
         HF_TRY(begin_worker(s, "q", programs_add_workflows, &s->workflows));
     }
     HF_TRY(hf_sleep(hf_seconds(1)));
-    HF_TRY(hf_start(s->service, r->program != NULL ? r->program : r->name, hf_payload_of_json(r->in), NULL, .id = "w",
-                    .task_queue = "q"));
+    HF_AUTO(hf_execution_free) hf_execution *started = NULL;
+    HF_TRY(hf_start(s->service, r->program != NULL ? r->program : r->name, hf_payload_of_json(r->in), &started,
+                    .id = "w", .task_queue = "q"));
+    (void)snprintf(s->run_id, sizeof s->run_id, "%s", hf_execution_run_id(started));
     HF_TRY(hf_execution_new(s->service, "w", &s->execution));
     for (const cue *c = r->cues; c < r->cues + CUES_MAX && c->kind != NONE; c++) {
         HF_TRY(hf_sleep(hf_milliseconds(c->after_ms)));

@@ -5,8 +5,8 @@
 #include "unit/worker/play.h"
 
 #include "history/history.h"
+#include "history/pb_json_read.h"
 #include "wire/pb_json.h"
-#include "json/pb_json_read.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -104,6 +104,10 @@ static void find_steps(reel *r)
         for (size_t k = 0; sdk != NULL && k < sdk->lang_used_flags.count; k++) {
             rules |= UINT32_C(1) << sdk->lang_used_flags.items[k] % 32;
         }
+        for (size_t k = 0; sdk != NULL && k < sdk->core_used_flags.count; k++) {
+            uint32_t flag = sdk->core_used_flags.items[k];
+            rules |= flag > HF_WF_FLAG_BASE ? UINT32_C(1) << (flag - HF_WF_FLAG_BASE) % 32 : 0;
+        }
         r->steps[r->steps_count++] = (step){i, next->event_id, rules};
     }
 }
@@ -163,6 +167,15 @@ size_t reel_count(const reel *r)
 bool reel_is_of_today(const reel *r, size_t idx)
 {
     return r->steps[idx].rules == HF_WF_RULES_ALL;
+}
+
+bool reel_beats(const reel *r, size_t idx)
+{
+    size_t at = r->steps[idx].started + 2; /* behind its WorkflowTaskCompleted */
+    while (at < r->count && hf_event_is_of_command(r->events[at].event_type)) {
+        at++;
+    }
+    return at < r->count - 2 && r->events[at].event_type == HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED;
 }
 
 static hf_str events_of(const reel *r, size_t from, size_t to)
@@ -367,6 +380,9 @@ static void put_event(reel *r, const hf_pb_command *command, hf_pb_history_event
         break;
     case HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
         EVENT_OF(r, event, WORKFLOW_EXECUTION_CANCELED, workflow_execution_canceled);
+        break;
+    case HF_PB_COMMAND_CONTINUE_AS_NEW_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, WORKFLOW_EXECUTION_CONTINUED_AS_NEW, workflow_execution_continued_as_new);
         break;
     default:
         (void)hf_check_say(__FILE__, __LINE__, "the reel has no event for command %d", (int)command->command_type);

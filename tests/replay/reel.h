@@ -30,6 +30,10 @@ size_t reel_count(const reel *r); /* of steps: workflow tasks that were complete
  * commands also if it is not an old one. */
 bool reel_is_of_today(const reel *r, size_t step);
 
+/* Whether the step was answered while a local activity was under way, so that the next one followed at once. A current step
+ * executes that again, and may end later. */
+bool reel_beats(const reel *r, size_t step);
+
 /* Plays it on a worker, in a simulation. Returns the commands of its steps, to be freed: a line "step 1, event 4", then
  * one line of JSON for each command. A failed workflow task is a line "FAILED ...". `until` is the step, from 0, of
  * REEL_UNTIL: its own commands are the last ones. What is for people only, or may be added without harm, is left out:

@@ -157,7 +157,7 @@ static void every_part_of_a_recorded_history_can_be_gone_on_with(void **state)
 
 enum { HISTORIES_MIN = 80, PREFIXES_MAX = 20, TEXT_LEN_MAX = 1 << 20 };
 
-static const char *const FOLDERS[] = {".", "rules-2", "rules-5", "rules-6", "rules-8"};
+static const char *const FOLDERS[] = {".", "rules-2", "rules-5", "rules-6", "rules-8", "rules-10"};
 
 static int is_history(const struct dirent *entry)
 {
@@ -264,7 +264,8 @@ static void show_until(const film *f, size_t step)
     compare(f, "taken over", again, text, strlen(text));
     free(again);
     reel_free(taken_over);
-    if (reel_is_of_today(f->r, step)) {
+    bool beats = reel_beats(f->r, step) || (step > 0 && reel_beats(f->r, step - 1));
+    if (reel_is_of_today(f->r, step) && !beats) {
         compare(f, "up to a step", text, f->commands, len_of_steps(f, step + 1));
     } else {
         size_t len = len_of_steps(f, step);
@@ -284,7 +285,7 @@ static void show_new(const film *f)
         show_until(f, step);
     }
     show_until(f, count - 1);
-    if (reel_is_of_today(f->r, 0)) {
+    if (reel_is_of_today(f->r, 0) && !reel_beats(f->r, 0)) {
         char *text = reel_play(f->r, REEL_STICKY, 0);
         compare(f, "kept in memory", text, f->commands, strlen(f->commands));
         free(text);
@@ -401,6 +402,27 @@ static void a_history_of_a_newer_version_fails_the_task(void **state)
         HF_CHECK_SAY(strncmp(text, "FAILED ", 7) == 0 && !is_conflict && strstr(text, wanted) != NULL, "%s", text);
         free(text);
     }
+    char *text = with(&f, "\"langUsedFlags\":[1,2]", "\"coreUsedFlags\":[1001,1002,1031]");
+    HF_CHECK_SAY(strncmp(text, "FAILED ", 7) == 0 && strstr(text, "names rule 31,") != NULL, "%s", text);
+    free(text);
+    close_film(&f);
+}
+
+/* Flags of other SDKs are theirs, and so are those of the part of our numbers that other SDKs know. */
+static void flags_of_others_are_passed_over(void **state)
+{
+    (void)state;
+    static const char *const THEIRS[] = {
+        "\"langUsedFlags\":[1,2,31],\"sdkName\":\"temporal-typescript\"",
+        "\"coreUsedFlags\":[1,2,3,2000],\"sdkName\":\"temporal-typescript\"",
+        "\"coreUsedFlags\":[1,2,3,1001,1002],\"sdkName\":\"holdfast-c\"",
+    };
+    film f = open_film("rules-2", "many-steps.json");
+    for (size_t i = 0; i < HF_COUNT_OF(THEIRS); i++) {
+        char *text = with(&f, "\"langUsedFlags\":[1,2],\"sdkName\":\"holdfast-c\"", THEIRS[i]);
+        HF_CHECK_SAY(strstr(text, "FAILED") == NULL, "%s", text);
+        free(text);
+    }
     close_film(&f);
 }
 
@@ -410,7 +432,7 @@ static void a_rule_that_comes_late_fails_the_task_before_any_step(void **state)
     (void)state;
     film f = open_film("rules-2", "sleeps.json");
     char *text = with(&f, "\"startedEventId\":\"8\",\"identity\":\"1@sim@q\"",
-                      "\"startedEventId\":\"8\",\"sdkMetadata\":{\"langUsedFlags\":[31]}");
+                      "\"startedEventId\":\"8\",\"sdkMetadata\":{\"langUsedFlags\":[31],\"sdkName\":\"holdfast-c\"}");
     HF_CHECK_SAY(strncmp(text, "FAILED ", 7) == 0 && strstr(text, "written by a newer Holdfast: event 9") != NULL, "%s",
                  text);
     free(text);
@@ -447,6 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_history_with_another_command_is_refused),
         cmocka_unit_test(another_result_makes_other_commands),
         cmocka_unit_test(a_history_of_a_newer_version_fails_the_task),
+        cmocka_unit_test(flags_of_others_are_passed_over),
         cmocka_unit_test(a_rule_that_comes_late_fails_the_task_before_any_step),
         cmocka_unit_test(the_table_names_every_history),
     };

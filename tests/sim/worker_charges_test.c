@@ -42,12 +42,14 @@ static hf_status live(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_sleep(l->before));
     HF_TRY(hf_worker_new(l->p->eras.service, l->is_till ? "other" : "storm", &worker, .cached_max = l->p->cached_max,
-                         .shutdown_grace = hf_milliseconds(TICK_MS), .shutdown_force = hf_minutes(2)));
+                         .shutdown_grace = hf_milliseconds(TICK_MS), .shutdown_force = hf_minutes(2),
+                         .activities_max = l->is_till ? 0 : HF_OFF));
     if (l->is_till) {
         HF_TRY(hf_worker_add_activity(worker, "charge", till_charge, .on_fiber = true));
         HF_TRY(hf_worker_add_activity(worker, "refund", till_refund, .on_fiber = true));
     } else {
         HF_TRY(hf_worker_add_workflow(worker, "buy", till_program));
+        HF_TRY(hf_worker_add_activity(worker, "ponder", till_ponder, .on_fiber = true));
     }
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     HF_TRY(hf_fork(scope, work, worker));

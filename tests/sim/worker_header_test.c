@@ -15,6 +15,8 @@ static const hf_entry SIGNAL[] = {{"trace", {"\"signal\"", 8, HF_ENCODING_JSON_T
                                   {NULL, {NULL, 0, NULL, NULL}}};
 static const hf_entry UPDATE[] = {{"trace", {"\"update\"", 8, HF_ENCODING_JSON_TEXT, NULL}},
                                   {NULL, {NULL, 0, NULL, NULL}}};
+static const hf_entry QUERY[] = {{"trace", {"\"query\"", 7, HF_ENCODING_JSON_TEXT, NULL}},
+                                 {NULL, {NULL, 0, NULL, NULL}}};
 static const hf_entry OWN[] = {{"trace", {"\"own\"", 5, HF_ENCODING_JSON_TEXT, NULL}}, {NULL, {NULL, 0, NULL, NULL}}};
 
 static hf_service *asked;
@@ -98,7 +100,7 @@ static hf_status on_query(void *arg, hf_payload in, hf_payload *ret_out)
 {
     (void)arg;
     (void)in;
-    is_trace("query", "\"start\"");
+    is_trace("query", "\"query\"");
     return hf_payload_printf(ret_out, "1");
 }
 
@@ -160,7 +162,8 @@ static hf_status next(hf_payload in, hf_payload *ret_out)
     HF_TRY(hf_signal_wait("kept", NULL));
     HF_TRY(hf_header_of_signal("trace", &value));
     HF_CHECK(strcmp(value.data, "\"signal\"") == 0);
-    return hf_external_signal("listener", "note", hf_payload_none());
+    HF_TRY(hf_external_signal("listener", "note", hf_payload_none()));
+    return hf_external_signal("listener", "own", hf_payload_none(), .header = OWN);
 }
 
 static hf_status listener(hf_payload in, hf_payload *ret_out)
@@ -172,6 +175,9 @@ static hf_status listener(hf_payload in, hf_payload *ret_out)
     HF_TRY(hf_signal_wait("note", NULL));
     hf_status status = hf_header_of_signal("trace", &value);
     HF_CHECK(forwards ? status == HF_OK && strcmp(value.data, "\"start\"") == 0 : status == HF_ERR_NOT_FOUND);
+    HF_TRY(hf_signal_wait("own", NULL));
+    HF_TRY(hf_header_of_signal("trace", &value));
+    HF_CHECK(strcmp(value.data, "\"own\"") == 0);
     return HF_OK;
 }
 
@@ -187,7 +193,7 @@ static hf_status converse(hf_service *service, hf_execution *execution, hf_execu
     HF_TRY(hf_signal(execution, "handled", hf_payload_none(), .header = SIGNAL));
     HF_TRY(hf_signal(execution, "kept", hf_payload_none(), .header = SIGNAL));
     HF_TRY(hf_update(execution, "update", hf_payload_none(), NULL, .header = UPDATE));
-    HF_TRY(hf_query(execution, "query", hf_payload_none(), NULL));
+    HF_TRY(hf_query(execution, "query", hf_payload_none(), NULL, .header = QUERY));
     HF_TRY(hf_start_and_signal(service, "flow", hf_payload_none(), "waited", hf_payload_none(), NULL, .id = "wf",
                                .task_queue = "q", .header = SIGNAL));
     HF_TRY(hf_result(execution, NULL));
@@ -329,6 +335,8 @@ static hf_status play_bounds(void *arg)
                      hf_error_text());
         HF_CHECK(hf_signal(execution, "s", hf_payload_none(), .header = h) == cases[i].expect);
         hf_status status = hf_update(execution, "u", hf_payload_none(), NULL, .header = h, .timeout = HF_SPAN_OFF);
+        HF_CHECK(status == (cases[i].expect == HF_OK ? HF_ERR_TIMEOUT : cases[i].expect));
+        status = hf_query(execution, "q", hf_payload_none(), NULL, .header = h, .timeout = HF_SPAN_OFF);
         HF_CHECK(status == (cases[i].expect == HF_OK ? HF_ERR_TIMEOUT : cases[i].expect));
     }
     hf_payload out = hf_payload_none();

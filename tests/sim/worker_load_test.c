@@ -293,21 +293,26 @@ static void N2_with_ten_zombies_the_others_finish_and_the_fatal_hook_is_called_o
 /* ---- Without a hook --------------------------------------------------------------------------------------------------------- */
 
 enum { LINES_LEN = 64 * 1024 };
-static char *lines; /* shared with the process that is aborted */
+static struct {
+    size_t failed; /* checks */
+    char lines[LINES_LEN];
+} * aborted; /* of the process that is aborted; shared with it */
 
 static void keep_line(void *state, hf_log_level level, const char *event, const char *fields)
 {
     (void)state;
     (void)level;
-    size_t len = strlen(lines);
-    (void)snprintf(lines + len, LINES_LEN - len, "%s %s\n", event, fields);
+    size_t len = strlen(aborted->lines);
+    (void)snprintf(aborted->lines + len, LINES_LEN - len, "%s %s\n", event, fields);
+    aborted->failed = hf_checks_failed();
 }
 
 static void N2_a_program_without_a_fatal_hook_is_told_before_it_is_aborted(void **state)
 {
     (void)state;
-    lines = mmap(NULL, LINES_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(lines != MAP_FAILED);
+    aborted = mmap(NULL, sizeof *aborted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(aborted != MAP_FAILED);
+    fatal_count = 0;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -320,10 +325,12 @@ static void N2_a_program_without_a_fatal_hook_is_told_before_it_is_aborted(void 
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    const char *told = strstr(lines, "no_fatal_hook message=\"the program will be aborted unless the zombies end");
-    const char *last = strstr(lines, "shutdown step=fatal");
+    const char *told =
+        strstr(aborted->lines, "no_fatal_hook message=\"the program will be aborted unless the zombies end");
+    const char *last = strstr(aborted->lines, "shutdown step=fatal");
     assert_true(told != NULL && last != NULL && told < last);
-    assert_int_equal(munmap(lines, LINES_LEN), 0);
+    assert_int_equal(aborted->failed, 0);
+    assert_int_equal(munmap(aborted, sizeof *aborted), 0);
 }
 
 static const struct CMUnitTest TESTS[] = {

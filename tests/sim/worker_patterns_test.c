@@ -251,8 +251,9 @@ static hf_status quorum(hf_payload in, hf_payload *ret_out)
     HF_TRY(decide(REFUSED, &status[1], &ms[1], text[1]));
     HF_TRY(decide(LATE, &status[2], &ms[2], text[2]));
     bool is_in_time = ms[0] >= 2000 && ms[0] < 2100 && ms[1] >= 2000 && ms[1] < 2100 && ms[2] >= 30000 && ms[2] < 30100;
-    bool is_told = strstr(text[1], "0 of 3 approved. activity 'work' failed") != NULL &&
-                   strstr(text[2], "did not finish within its 30000 ms: 1 of 3") != NULL;
+    bool is_told =
+        strstr(text[1], "quorum not reached: 0 of 3 succeeded, 2 needed; because activity 'work' failed") != NULL &&
+        strstr(text[2], "did not finish within its 30000 ms: 1 of 3") != NULL;
     return hf_payload_printf(ret_out, "\"%s %s %s, %s, %s\"", hf_status_name(status[0]), hf_status_name(status[1]),
                              hf_status_name(status[2]), is_in_time ? "in time" : "late", is_told ? "told" : text[1]);
 }

@@ -1,5 +1,5 @@
 /* The C worker and the real engine, together in a simulation: random workflow programs (activities that fail and are
- * tried again, durable sleeps, signals, scopes with children) run once with workflows kept in memory and once with each
+ * tried again, local ones, side effects, sagas, durable sleeps, signals alone and in a select, scopes with children) run once with workflows kept in memory and once with each
  * of them evicted at every await, so that every step is a replay from its first event. The results must be equal, and
  * equal to those of the same program as a plain function. */
 #include "support/support.h"
@@ -84,10 +84,80 @@ static hf_status fan_out(uint64_t number, size_t count, uint64_t *ret_number)
     return HF_OK;
 }
 
+static hf_status local_twist(uint64_t *number)
+{
+    char text[32];
+    hf_payload out = {0};
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)*number);
+    HF_TRY(hf_activity_run_local("twist", hf_payload_of_json(text), &out, .start_to_close = hf_seconds(30),
+                                 .attempts_max = 3, .retry_initial = hf_milliseconds(50),
+                                 .timer_after = *number % 2 == 0 ? hf_milliseconds(20) : hf_nanoseconds(0)));
+    return number_of(out, number);
+}
+
+static hf_status effect(void *arg, hf_payload *ret_out)
+{
+    return hf_payload_printf(ret_out, "%llu", (unsigned long long)mix(*(const uint64_t *)arg, 9));
+}
+
+static hf_status side_effect(uint64_t *number)
+{
+    hf_payload out = {0};
+    HF_TRY(hf_side_effect(effect, number, &out));
+    return number_of(out, number);
+}
+
+/* With an odd number it fails, and what was done is undone. */
+static hf_status saga(uint64_t *number)
+{
+    HF_AUTO(hf_saga_close) hf_saga *undo = NULL;
+    HF_TRY(hf_saga_open(&undo));
+    HF_TRY(hf_saga_add(undo, "twist", hf_payload_of_json("4"), .start_to_close = hf_seconds(30)));
+    HF_TRY(run_twist(*number, number));
+    if (*number % 2 == 0) {
+        return hf_saga_commit(undo);
+    }
+    *number = mix(*number, 11);
+    return hf_saga_undo(undo);
+}
+
+static hf_status any_signal(uint64_t *number)
+{
+    static const char *const NAMES[] = {"nothing", "go"};
+    size_t idx = 0;
+    hf_payload out = {0};
+    HF_TRY(hf_signal_wait_any(NAMES, 2, &idx, &out));
+    *number = mix(*number, idx * strtoull(out.data, NULL, 10));
+    return HF_OK;
+}
+
+static hf_status select_signal(uint64_t *number)
+{
+    hf_signal_case nothing = {.name = "nothing"};
+    hf_signal_case go = {.name = "go"};
+    hf_case cases[] = {{.kind = HF_CASE_SIGNAL, .value = &nothing}, {.kind = HF_CASE_SIGNAL, .value = &go}};
+    size_t idx = 0;
+    HF_TRY(hf_select(cases, 2, &idx));
+    *number = mix(*number, idx * strtoull(go.payload.data, NULL, 10));
+    return HF_OK;
+}
+
+enum { KINDS = 10 };
+
 static hf_status one_op(hf_rng *rng, uint64_t *number)
 {
     hf_payload out = {0};
-    switch (hf_rng_below(rng, 5)) {
+    switch (hf_rng_below(rng, KINDS)) {
+    case 5:
+        return local_twist(number);
+    case 6:
+        return side_effect(number);
+    case 7:
+        return saga(number);
+    case 8:
+        return any_signal(number);
+    case 9:
+        return select_signal(number);
     case 0:
         return run_twist(*number, number);
     case 1:
@@ -132,15 +202,25 @@ static uint64_t expected(uint64_t number)
     size_t ops = 1 + hf_rng_below(&rng, OPS_MAX);
     uint64_t signals = 0;
     for (size_t i = 0; i < ops; i++) {
-        switch (hf_rng_below(&rng, 5)) {
+        switch (hf_rng_below(&rng, KINDS)) {
         case 0:
+        case 5:
             number = twisted(number);
+            break;
+        case 6:
+            number = mix(number, 9);
+            break;
+        case 7:
+            number = twisted(number);
+            number = number % 2 == 0 ? number : mix(number, 11);
             break;
         case 1:
             (void)hf_rng_below(&rng, 500);
             number = mix(number, 1);
             break;
         case 2:
+        case 8:
+        case 9:
             number = mix(number, 100 + signals++);
             break;
         case 3:

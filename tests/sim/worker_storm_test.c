@@ -53,9 +53,11 @@ static hf_status live(void *arg)
     bool is_helper = strcmp(l->queue, "other") == 0;
     HF_TRY(hf_sleep(l->before));
     HF_TRY(hf_worker_new(l->p->eras.service, l->queue, &worker, .cached_max = l->p->cached_max,
-                         .shutdown_grace = hf_milliseconds(TICK_MS), .shutdown_force = hf_minutes(1)));
+                         .shutdown_grace = hf_milliseconds(TICK_MS), .shutdown_force = hf_minutes(1),
+                         .activities_max = is_helper ? 0 : HF_OFF));
     HF_TRY(is_helper ? hf_worker_add_activity(worker, "act", storm_act, .on_fiber = true)
-                     : hf_worker_add_workflow(worker, "program", storm_program));
+                     : hf_worker_add_activity(worker, "local", storm_local, .on_fiber = true));
+    HF_TRY(is_helper ? HF_OK : hf_worker_add_workflow(worker, "program", storm_program));
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     HF_TRY(hf_fork(scope, work, worker));
     HF_IGNORE(hf_sleep(l->span)); /* canceled or over */
@@ -72,6 +74,7 @@ static struct {
 } totals;
 
 enum { SIGNALS_MAX = 10 };
+static uint64_t records; /* of all streams */
 
 typedef struct client {
     play *p;
@@ -230,6 +233,45 @@ static hf_status judge(client *c)
     return status;
 }
 
+/* ---- Streams --------------------------------------------------------------------------------------------------------- */
+
+typedef struct watching {
+    int64_t next;    /* record */
+    char run_id[40]; /* that the last record of a workflow's code was of ... */
+    int published;   /* ... and how many of that were seen */
+} watching;
+
+/* Each record of the code is there once, in its order, whatever was replayed and killed meanwhile. */
+static bool watch(void *arg, const hf_stream_record *record)
+{
+    watching *w = arg;
+    char run_id[40] = "";
+    int number = -1;
+    HF_CHECK_SAY(record->sequence == w->next, "record %lld follows %lld", (long long)record->sequence,
+                 (long long)w->next - 1);
+    w->next++;
+    records++;
+    if (strcmp(record->type, "storm") == 0) {
+        HF_CHECK(sscanf(record->value.data, "%36s %d", run_id, &number) == 2);
+        w->published = strcmp(run_id, w->run_id) == 0 ? w->published : 0;
+        (void)snprintf(w->run_id, sizeof w->run_id, "%s", run_id);
+        HF_CHECK_SAY(number == w->published, "run %s: record %d of its code follows %d", run_id, number,
+                     w->published - 1);
+        w->published++;
+    }
+    return true;
+}
+
+static void judge_stream(client *c)
+{
+    HF_AUTO(hf_execution_free) hf_execution *first = NULL;
+    watching w = {0};
+    int64_t cursor = 0;
+    HF_CHECK(hf_execution_new(c->p->eras.service, hf_execution_id(c->execution), &first, .run_id = c->run_id) == HF_OK);
+    hf_status status = hf_stream_read(first, &cursor, watch, &w);
+    HF_CHECK_SAY(status == HF_OK && cursor == w.next, "the stream of run %zu: %s", c->index, hf_error_text());
+}
+
 static hf_status end_run(client *c)
 {
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
@@ -249,6 +291,7 @@ static hf_status end_run(client *c)
                      "run %zu: %s, %.*s after a replay, not %.*s", c->index, asked == HF_OK ? "HF_OK" : hf_error_text(),
                      (int)told.len, (const char *)told.data, (int)out.len, (const char *)out.data);
     }
+    judge_stream(c);
     return judge(c);
 }
 
@@ -342,6 +385,7 @@ static hf_status play_main(void *arg)
     play *p = arg;
     client clients[RUNS] = {{.p = NULL}};
     HF_TRY(eras_open(&p->eras, p->crashes == 0));
+    HF_TRY(storm_prepare(p->eras.service));
     HF_TRY(hf_sem_new(RUNS, &p->door));
     for (size_t i = 0; i < RUNS; i++) {
         clients[i] = (client){.p = p, .index = i};
@@ -391,12 +435,12 @@ static void weather(const char *what, uint64_t count, void (*one_play)(uint64_t 
 {
     memset(&totals, 0, sizeof totals);
     hf_each_seed(what, count, one_play);
-    print_message("%llu events, %llu ends met news, %llu activities timed out, %llu were "
-                  "canceled; %llu fibers were stranded; %llu children, %llu updates, %llu runs continued\n",
-                  (unsigned long long)totals.events, (unsigned long long)totals.unhandled,
-                  (unsigned long long)totals.timeouts, (unsigned long long)totals.canceled,
-                  (unsigned long long)totals.stranded, (unsigned long long)totals.children,
-                  (unsigned long long)totals.updates, (unsigned long long)totals.continued);
+    print_message(
+        "%llu events, %llu ends met news, %llu activities timed out, %llu were "
+        "canceled; %llu fibers were stranded; %llu children, %llu updates, %llu runs continued, %llu records\n",
+        (unsigned long long)totals.events, (unsigned long long)totals.unhandled, (unsigned long long)totals.timeouts,
+        (unsigned long long)totals.canceled, (unsigned long long)totals.stranded, (unsigned long long)totals.children,
+        (unsigned long long)totals.updates, (unsigned long long)totals.continued, (unsigned long long)records);
 }
 
 static void programs_end_whatever_happens_with_workflows_in_memory(void **state)

@@ -124,7 +124,8 @@ static void update_with_start(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
 bool hf_rig_is_ask(hf_method method)
 {
     return method == HF_METHOD_QUERY_WORKFLOW || method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION ||
-           method == HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE || method == HF_METHOD_EXECUTE_MULTI_OPERATION;
+           method == HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE || method == HF_METHOD_EXECUTE_MULTI_OPERATION ||
+           method == HF_METHOD_READ_STREAM || method == HF_METHOD_READ_CHANGES || method == HF_METHOD_LIST_TASK_QUEUES;
 }
 
 hf_rig_call *hf_rig_ask(hf_rig *rig, const hf_words *w)

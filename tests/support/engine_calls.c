@@ -42,6 +42,7 @@ static void signal_with_start(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
         .search_attributes = start.search_attributes,
         .header = start.header,
         .workflow_start_delay = start.workflow_start_delay,
+        .holdfast_keep = start.holdfast_keep,
         .signal_name = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 2))),
         .signal_input = signal_input(arena, w),
     };

@@ -1,5 +1,7 @@
 #include "support/engine_list.h"
 
+#include "support/engine_batch.h"
+
 #include "where/where.h"
 
 static hf_str copied(hf_arena *arena, const hf_words *w, const char *key, const char *otherwise)
@@ -16,6 +18,7 @@ static void list(hf_rig *rig, hf_rig_call *slot, const hf_words *w, hf_method me
     request->namespace = copied(&slot->request, w, "ns", HF_RIG_NS); /* a scan has the same fields */
     request->query = hf_words_spaced(&slot->request, w, "query");
     request->page_size = hf_words_number(w, "page", 0);
+    request->holdfast_current = hf_words_has(w, "current");
     if (hf_words_has(w, "more")) {
         request->next_page_token = hf_arena_copy(&slot->request, hf_str_of_len(token, token_len));
     }
@@ -156,7 +159,7 @@ bool hf_rig_registry(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
                strcmp(verb, "allattrs") == 0) {
         attributes(rig, slot, w, verb);
     } else {
-        return false;
+        return hf_rig_batch(rig, slot, w);
     }
     return true;
 }
@@ -180,7 +183,7 @@ bool hf_rig_list_text(const hf_rig_call *slot, hf_buf *out)
         slot->call.method != HF_METHOD_SCAN_WORKFLOW_EXECUTIONS &&
         slot->call.method != HF_METHOD_LIST_OPEN_WORKFLOW_EXECUTIONS &&
         slot->call.method != HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS) {
-        return false;
+        return hf_rig_batch_text(slot, out);
     }
     const hf_pb_list_workflow_executions_response *response = slot->call.response;
     for (size_t i = 0; i < response->executions.count; i++) {

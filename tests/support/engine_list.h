@@ -1,6 +1,6 @@
 /* Steps about many runs and about namespaces, for the rig:
  *
- *     list, scan, count   query=FILTER ('_' for a space) page=N ns=N says=TEXT; `more` goes on behind the page before
+ *     list, scan, count   query=FILTER ('_' for a space) page=N ns=N says=TEXT; `more` goes on behind the page before; list: `current`
  *     listopen, listclosed
  *                         id=ID type=T page=N ns=N status=N
  *     register NAME, nsupdate NAME, deprecate NAME, namespaces

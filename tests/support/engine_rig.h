@@ -11,7 +11,7 @@
  * lower case ("=> not_found"; the default is "=> ok"), or for polls "task" (the default), "parked" and "empty".
  *
  *     start ID            request=R run=SPAN exec=SPAN task=SPAN reuse=N conflict=N queue=Q ns=N input=BYTES header=BYTES
- *                         delay=SPAN cron=SCHEDULE ('_' for a space) retries=N initial=SPAN never=TYPE memo=KEY:VALUE+...
+ *                         delay=SPAN keep=SPAN cron=SCHEDULE ('_' for a space) retries=N initial=SPAN never=TYPE memo=KEY:VALUE+...
  *                         attrs=KEY:VALUE+... (search attributes; no value: null) meta=TEXT (the summary of its user metadata) priority=N link=ID; with conflict=2: attach (its request
  *                         id), attach_links
  *     poll, apoll         queue=Q as=SLOT identity=I key=K (of the worker) timeout=SPAN in_process run_ahead ns=N; apoll: rate=N (a second)
@@ -45,9 +45,10 @@
  *     updstart ID NAME    as update and start, as one call
  *                         The commands accept U, respond U [fail], reject U answer an update, with "silent" by a message alone;
  *                         complete discard: the worker can see an event twice
- *     system, namespace NAME
+ *     system, cluster, namespace NAME
  *                         what the service says of itself, and of a namespace
  *     list, count, register, addattr and others: see engine_list.h
+ *     stream, and publish= of complete and heartbeat: see engine_stream.h
  *     apause, aunpause, areset, aoptions ID ACTIVITY
  *                         type=T or all instead of ACTIVITY; apause: request=R; aunpause: attempts heartbeats; areset: heartbeats
  *                         paused (stays so) original; aoptions: as in a command, or original

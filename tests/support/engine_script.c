@@ -4,6 +4,7 @@
 #include "support/engine_control.h"
 #include "support/engine_list.h"
 #include "support/engine_rig.h"
+#include "support/engine_stream.h"
 #include "support/engine_words.h"
 
 #include "history/payload.h"
@@ -72,6 +73,7 @@ void hf_words_start(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_exe
     request->retry_policy = hf_words_retry(arena, w);
     request->cron_schedule = hf_words_spaced(arena, w, "cron");
     request->workflow_start_delay = hf_words_span(w, "delay");
+    request->holdfast_keep = hf_words_span(w, "keep");
     request->memo = hf_words_memo(arena, hf_words_option(w, "memo"));
     request->search_attributes = hf_words_attributes(arena, hf_words_option(w, "attrs"));
     hf_words_attach(arena, w, request);
@@ -85,9 +87,10 @@ void hf_words_start(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_exe
 static void do_start(hf_rig *rig, hf_rig_call *slot, step *s)
 {
     hf_pb_start_workflow_execution_request *request = HF_RIG_REQUEST(slot, start_workflow_execution);
-    only(s, " request= run= exec= task= reuse= conflict= queue= ns= input= header= delay= cron= memo= attrs= meta= "
-            "retries= "
-            "initial= factor= longest= never= eager attach attach_links link= priority= ");
+    only(s,
+         " request= run= exec= task= reuse= conflict= queue= ns= input= header= delay= keep= cron= memo= attrs= meta= "
+         "retries= "
+         "initial= factor= longest= never= eager attach attach_links link= priority= ");
     hf_words_start(&slot->request, &s->w, request);
     request->request_eager_execution = hf_words_has(&s->w, "eager");
     hf_rig_send(rig, slot, HF_METHOD_START_WORKFLOW_EXECUTION, request);
@@ -144,11 +147,12 @@ static void do_complete(hf_rig *rig, hf_rig_call *slot, step *s)
     hf_pb_respond_workflow_task_completed_request *request = HF_RIG_REQUEST(slot, respond_workflow_task_completed);
     hf_arena *arena = &slot->request;
     request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
-    only(s, " of= sticky= sticky_for= ns= force return in_process answer= answerfail= discard says= ");
+    only(s, " of= sticky= sticky_for= ns= force return in_process answer= answerfail= discard says= publish= size= ");
     request->identity = HF_STR("worker");
     request->task_token = token_of(rig, slot, &s->w, "w");
     request->force_create_new_workflow_task = hf_words_has(&s->w, "force");
     request->return_new_workflow_task = hf_words_has(&s->w, "return");
+    request->holdfast_stream = hf_words_records(arena, &s->w);
     if (hf_words_option(&s->w, "sticky") != NULL) {
         request->sticky_attributes = HF_ARENA_NEW(arena, hf_pb_sticky_execution_attributes);
         request->sticky_attributes->worker_task_queue = hf_words_queue(arena, hf_words_str(&s->w, "sticky", ""));
@@ -216,6 +220,8 @@ static void do_activity(hf_rig *rig, hf_rig_call *slot, step *s)
         request->task_token = token_of(rig, slot, &s->w, "a");
         request->details = payloads(arena, hf_words_option(&s->w, "details"));
         slot->call.lets_go = hf_words_has(&s->w, "leaves");
+        request->holdfast_stream = hf_words_records(arena, &s->w);
+        request->holdfast_request_id = hf_arena_copy(arena, hf_words_str(&s->w, "rid", ""));
         hf_rig_send(rig, slot, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, request);
         if (slot->done && slot->call.status == HF_OK) {
             const hf_pb_record_activity_task_heartbeat_response *response = slot->call.response;
@@ -315,6 +321,8 @@ static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
         request->namespace = HF_STR(HF_RIG_NS);
         request->execution = execution_of(arena, &s->w);
         hf_rig_send(rig, slot, HF_METHOD_RESET_STICKY_TASK_QUEUE, request);
+    } else if (strcmp(verb, "cluster") == 0) {
+        hf_rig_send(rig, slot, HF_METHOD_GET_CLUSTER_INFO, HF_RIG_REQUEST(slot, get_cluster_info));
     } else if (strcmp(verb, "system") == 0) {
         hf_rig_send(rig, slot, HF_METHOD_GET_SYSTEM_INFO, HF_RIG_REQUEST(slot, get_system_info));
     } else if (strcmp(verb, "namespace") == 0) {
@@ -381,7 +389,7 @@ static bool says_so(const step *s, const hf_rig_call *slot)
     const char *expected = hf_words_option(&s->w, "says");
     hf_buf listed;
     hf_buf_init(&listed, hf_rig_heap, sizeof text - 1);
-    if (hf_rig_list_text(slot, &listed)) {
+    if (hf_rig_list_text(slot, &listed) || hf_rig_stream_text(slot, &listed)) {
         (void)snprintf(text, sizeof text, "%s", hf_buf_text(&listed));
     } else {
         hf_rig_says(slot, text, sizeof text);
@@ -397,7 +405,9 @@ static bool says_so(const step *s, const hf_rig_call *slot)
 static hf_status outcome_of_poll(hf_rig *rig, const step *s, const hf_rig_call *slot)
 {
     bool asks = hf_rig_is_ask(slot->call.method);
-    const char *first = asks ? strcmp(s->w.items[0], "is") == 0 ? "answer" : "parked" : "task";
+    bool waits = strcmp(s->w.items[0], "is") != 0 && strcmp(s->w.items[0], "stream") != 0 &&
+                 strcmp(s->w.items[0], "changes") != 0 && strcmp(s->w.items[0], "queues") != 0;
+    const char *first = asks ? waits ? "parked" : "answer" : "task";
     const char *expected = s->expected != NULL ? s->expected : first;
     const char *is = "parked";
     if (slot->done && slot->call.status != HF_OK) {
@@ -478,6 +488,7 @@ static hf_rig_call *run_step(hf_rig *rig, step *s)
         return hf_rig_slot(rig, as != NULL ? as : verb[0] == 'p' ? "w" : "a");
     }
     hf_rig_call *asked = hf_rig_ask(rig, &s->w);
+    asked = asked != NULL ? asked : hf_rig_stream(rig, &s->w);
     if (asked != NULL) {
         return asked;
     }
@@ -501,7 +512,8 @@ static hf_rig_call *run_step(hf_rig *rig, step *s)
         do_reset(rig, slot, s);
     } else if (strcmp(verb, "signal") == 0 || strcmp(verb, "cancel") == 0 || strcmp(verb, "terminate") == 0 ||
                strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0 || strcmp(verb, "system") == 0 ||
-               strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 || strcmp(verb, "delete") == 0) {
+               strcmp(verb, "cluster") == 0 || strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 ||
+               strcmp(verb, "delete") == 0) {
         do_client(rig, slot, s);
     } else if (!hf_rig_control(rig, slot, &s->w) && !hf_rig_client(rig, slot, &s->w) &&
                !hf_rig_registry(rig, slot, &s->w)) {
@@ -557,7 +569,8 @@ static void do_one(hf_rig *rig, const char *text)
         return;
     }
     hf_status status = outcome_of(rig, &s);
-    static const char *const WAITING[] = {"poll", "apoll", "is", "query", "update", "updpoll", "updstart"};
+    static const char *const WAITING[] = {"poll",    "apoll",    "is",     "query",   "update",
+                                          "updpoll", "updstart", "stream", "changes", "queues"};
     static const char *const OUTCOMES[] = {"task", "parked", "empty", "answer"};
     bool poll = is_among(s.w.items[0], WAITING, HF_COUNT_OF(WAITING));
     bool words_of_poll = poll && (s.expected == NULL || is_among(s.expected, OUTCOMES, HF_COUNT_OF(OUTCOMES)));

@@ -148,7 +148,7 @@ hf_pb_retry_policy *hf_words_retry(hf_arena *arena, const hf_words *w)
 static hf_pb_payload *value_of(hf_arena *arena, const char *text, size_t len)
 {
     char json[128];
-    bool is_number = len > 0 && text[0] >= '0' && text[0] <= '9';
+    bool is_number = len > 0 && ((text[0] >= '0' && text[0] <= '9') || text[0] == '['); /* or a list, as it stands */
     (void)snprintf(json, sizeof json, is_number ? "%.*s" : "\"%.*s\"", (int)len, text);
     hf_pb_payload *payload = HF_ARENA_NEW(arena, hf_pb_payload);
     hf_pb_payloads *made =

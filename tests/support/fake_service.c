@@ -3,8 +3,8 @@
 #include "support/fake_private.h"
 
 #include "history/history.h"
+#include "history/pb_json_read.h"
 #include "support/support.h"
-#include "json/pb_json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -62,7 +62,7 @@ void h2_close(h2_client *client)
     (void)hf_conn_close(client->conn);
 }
 
-h2_call *h2_begin(h2_client *client, const char *path, const h2_header *headers, const void *frame, size_t len)
+h2_call *h2_begin_open(h2_client *client, const char *path, const h2_header *headers, bool is_last)
 {
     hf_op op;
     hf_op_init(&op);
@@ -87,11 +87,22 @@ h2_call *h2_begin(h2_client *client, const char *path, const h2_header *headers,
     *call = (h2_call){.client = client, .status = -1};
     hf_buf_init(&call->body, client->memory, SIZE_MAX / 2);
     hf_buf_init(&call->details, client->memory, SIZE_MAX / 2);
-    HF_CHECK(hf_h2_request(&op, client->h2, &call->h2, fields, count, len == 0) == HF_OK);
+    HF_CHECK(hf_h2_request(&op, client->h2, &call->h2, fields, count, is_last) == HF_OK);
+    return call;
+}
+
+void h2_finish(h2_call *call, const void *frame, size_t len)
+{
+    hf_buf_put(&call->h2.out, frame, len);
+    hf_h2_put(call->client->h2, &call->h2, len);
+    hf_h2_end(call->client->h2, &call->h2, NULL, 0);
+}
+
+h2_call *h2_begin(h2_client *client, const char *path, const h2_header *headers, const void *frame, size_t len)
+{
+    h2_call *call = h2_begin_open(client, path, headers, len == 0);
     if (len > 0) {
-        hf_buf_put(&call->h2.out, frame, len);
-        hf_h2_put(client->h2, &call->h2, len);
-        hf_h2_end(client->h2, &call->h2, NULL, 0);
+        h2_finish(call, frame, len);
     }
     return call;
 }

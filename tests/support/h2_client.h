@@ -42,7 +42,10 @@ hf_status h2_open(h2_client *client, const char *address, hf_allocator memory);
 void h2_close(h2_client *client);
 /* Begins a call of "/service/method" with a frame that is sent as it is; `len` 0 = none. */
 h2_call *h2_begin(h2_client *client, const char *path, const h2_header *headers, const void *frame, size_t len);
-/* The same for a method of the workflow service, with its request. */
+/* Begins a call whose frame comes later, by h2_finish, or never: `is_last`. */
+h2_call *h2_begin_open(h2_client *client, const char *path, const h2_header *headers, bool is_last);
+void h2_finish(h2_call *call, const void *frame, size_t len);
+/* h2_begin for a method of the workflow service, with its request. */
 h2_call *h2_begin_method(h2_client *client, hf_method method, const h2_header *headers, const void *request);
 void h2_free(h2_call *call);
 /* Sends what there is, then reads once. False: the connection is over. */

@@ -379,6 +379,9 @@ hf_status storm_act(hf_payload in, hf_payload *ret_out)
             HF_TRY(hf_activity_heartbeat(hf_payload_none()));
         }
     }
+    if (number % 3 == 0) {
+        HF_TRY(hf_publish("act", hf_payload_of_json("1")));
+    }
     if (chance % 7 == 0) {
         return hf_raise_typed(HF_ERR_FAILED, "Flaky", "this attempt fails");
     }

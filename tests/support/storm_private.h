@@ -1,5 +1,5 @@
 /* Shared by storm.c (the walk, and what fibers can do among themselves) and storm_run.c (what a run can do: handlers, conditions,
- * children, versions). */
+ * children, versions) and storm_own.c (local activities, sagas, several signals). */
 #ifndef HF_TESTS_STORM_PRIVATE_H
 #define HF_TESTS_STORM_PRIVATE_H
 
@@ -17,6 +17,7 @@ typedef struct storm_common {
     uint64_t state;  /* a hash of what handlers have done */
     uint64_t begun;  /* handlers so far */
     uint64_t told;   /* of the main function, at its end */
+    int published;   /* records so far */
     int generation;  /* of its child, and of the run of its chain: 0 = the first */
     bool is_child;   /* it was started by another program */
     bool is_over;    /* the signal "end" has come */
@@ -41,6 +42,14 @@ hf_status storm_block(storm_walk *w, int most);
 
 /* What a run can do; one of them. */
 hf_status storm_run_one(storm_walk *w);
+/* storm_own.c: some of these. */
+hf_status storm_run_local(storm_walk *w);
+hf_status storm_look_outside(storm_walk *w);
+hf_status storm_run_saga(storm_walk *w);
+hf_status storm_wait_for_any(storm_walk *w);
+hf_status storm_select_signal(storm_walk *w);
+hf_status storm_set_facts(storm_walk *w);
+hf_status storm_sleep_until(storm_walk *w);
 /* The handlers that every program has from its first step on. */
 hf_status storm_add_handlers(storm_common *all);
 

@@ -279,12 +279,48 @@ static hf_status read_facts(walk *w)
     return HF_OK;
 }
 
+/* The text says which run published it, and its place among those of the run: whoever reads the stream knows what is missing. */
+static hf_status publish(walk *w)
+{
+    char text[80];
+    (void)snprintf(text, sizeof text, "%s %d", hf_workflow_run_id(), w->all->published);
+    hf_status status = hf_publish("storm", hf_payload_of_bytes(text, strlen(text)));
+    w->all->published += status == HF_OK;
+    return storm_hear(w, status);
+}
+
 hf_status storm_run_one(walk *w)
 {
     static hf_status (*const KINDS[])(walk *) = {
-        fork_jobs,    fork_jobs,     wait_for_time,  add_handler,    add_handler, wait_for_handlers,
-        wait_until,   wait_for_time, try_signal,     fork_beside,    run_child,   run_child,
-        signal_other, cancel_other,  choose_version, choose_version, read_facts,
+        fork_jobs,
+        fork_jobs,
+        wait_for_time,
+        add_handler,
+        add_handler,
+        add_handler,
+        add_handler,
+        wait_for_handlers,
+        wait_until,
+        wait_for_time,
+        try_signal,
+        fork_beside,
+        run_child,
+        run_child,
+        signal_other,
+        cancel_other,
+        choose_version,
+        choose_version,
+        read_facts,
+        storm_run_local,
+        storm_run_local,
+        storm_look_outside,
+        storm_run_saga,
+        storm_wait_for_any,
+        storm_select_signal,
+        storm_set_facts,
+        storm_sleep_until,
+        publish,
+        publish,
     };
     return KINDS[storm_draw(w, HF_COUNT_OF(KINDS))](w);
 }

@@ -301,6 +301,7 @@ void hf_each_seed(const char *what, uint64_t full, void (*one)(uint64_t seed))
 {
     uint64_t first = number_from("HF_SEED", number_from("HF_SEED_FROM", 1));
     uint64_t count = getenv("HF_SEED") != NULL ? 1 : number_from("HF_SEEDS", hf_test_seeds(full));
+    watch_crashes();
     for (uint64_t i = 0; i < count; i++) {
         seeds_tried = i + 1;
         seed_now = first + i;

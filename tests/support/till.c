@@ -313,7 +313,109 @@ static hf_status buy_together(buyer *b)
     return status == HF_ERR_CANCELED ? HF_OK : status; /* the scope's own; the next wait reports an outer one */
 }
 
+/* All of them or none: a saga gives back what it bought, also if it is canceled. */
+static hf_status buy_in_saga(buyer *b)
+{
+    enum { DEEDS_MAX = 3 };
+    static const hf_on_cancel HOWS[] = {HF_CANCEL_WAIT, HF_CANCEL_WAIT, HF_CANCEL_TRY, HF_CANCEL_ABANDON};
+    uint64_t ids[DEEDS_MAX];
+    size_t count = 1 + (size_t)draw(b, DEEDS_MAX);
+    hf_status status = HF_OK;
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    if (b->count + DEEDS_MAX > IDS_MAX) {
+        return HF_OK;
+    }
+    HF_TRY(hear(b, hf_saga_open(&saga)));
+    for (size_t i = 0; i < count && status == HF_OK; i++) {
+        char text[64];
+        ids[i] = hf_hash_mix(hf_hash_mix(hf_hash_mix(b->all->seed, 7), b->all->owner), ++b->all->charges) | 1;
+        id_text(b, ids[i], text);
+        HF_TRY(hear(b, hf_saga_add(saga, "refund", hf_payload_of_json(text), .task_queue = "other",
+                                   .start_to_close = hf_seconds(30), .retry_initial = hf_milliseconds(TILL_TICK_MS),
+                                   .retry_max = hf_milliseconds(TILL_TICK_MS))));
+        status = hear(b, hf_activity_run("charge", hf_payload_of_json(text), NULL, .task_queue = "other",
+                                         .start_to_close = hf_seconds(30), .attempts_max = 1 + (int)draw(b, 2),
+                                         .on_cancel = HOWS[draw(b, HF_COUNT_OF(HOWS))],
+                                         .retry_initial = hf_milliseconds(TILL_TICK_MS)));
+    }
+    if (status == HF_OK && draw(b, 3) > 0) {
+        status = hear(b, hf_saga_commit(saga));
+        for (size_t i = 0; i < count && status == HF_OK; i++) {
+            b->ids[b->count++] = ids[i];
+        }
+        return status;
+    }
+    if (status != HF_ERR_EVICTED && draw(b, 2) == 0) { /* else its end undoes */
+        hf_status undone = hf_saga_undo(saga);
+        HF_CHECK_SAY(undone == HF_OK || undone == HF_ERR_EVICTED, "a saga ended with %s: %s", hf_status_name(undone),
+                     hf_error_text());
+        HF_TRY(undone);
+    }
+    till_seen.sagas += status != HF_ERR_EVICTED;
+    return status;
+}
+
 /* ---- Every verb that waits --------------------------------------------------------------------------------------------- */
+
+hf_status till_ponder(hf_payload in, hf_payload *ret_out)
+{
+    uint64_t chance = hf_hash_mix(strtoull(in.data, NULL, 10), (uint64_t)hf_activity_info()->attempt);
+    HF_TRY(hf_sleep(hf_milliseconds((int64_t)(chance % 4) * TILL_TICK_MS)));
+    return chance % 5 == 0 ? hf_raise_typed(HF_ERR_FAILED, "Flaky", "this attempt fails")
+                           : hf_payload_printf(ret_out, "%d", (int)(chance % 100));
+}
+
+static hf_status ponder(buyer *b)
+{
+    static const hf_on_cancel HOWS[] = {HF_CANCEL_WAIT, HF_CANCEL_TRY, HF_CANCEL_ABANDON};
+    char text[32];
+    (void)snprintf(text, sizeof text, "%d", (int)(b->told % 100000));
+    hf_span bound = draw(b, 2) == 0 ? some_ticks(b, 3) : hf_seconds(5);
+    return hear(
+        b, hf_activity_run_local("ponder", hf_payload_of_json(text), NULL, .start_to_close = bound,
+                                 .attempts_max = 1 + (int)draw(b, 3), .retry_initial = hf_milliseconds(TILL_TICK_MS),
+                                 .timer_after = draw(b, 2) == 0 ? hf_milliseconds(TILL_TICK_MS) : hf_nanoseconds(0),
+                                 .on_cancel = HOWS[draw(b, HF_COUNT_OF(HOWS))]));
+}
+
+static hf_status toss(void *arg, hf_payload *ret_out)
+{
+    static _Atomic(uint64_t) count;
+    uint64_t value = hf_hash_mix(*(const uint64_t *)arg, count++);
+    return hf_payload_printf(ret_out, "%d", (int)(value % 100));
+}
+
+static hf_status look_outside(buyer *b)
+{
+    uint64_t seed = b->told;
+    hf_payload out = {0};
+    hf_status status = hf_side_effect(toss, &seed, &out);
+    b->told = hf_hash_mix(b->told, status == HF_OK ? strtoull(out.data, NULL, 10) : 0);
+    return hear(b, status);
+}
+
+static hf_status wait_for_any(buyer *b)
+{
+    static const char *const NAMES[] = {"go", "stop"};
+    size_t idx = 0;
+    hf_status status = hf_signal_wait_any(NAMES, 2, &idx, NULL, .timeout = some_ticks(b, 6));
+    b->told = hf_hash_mix(b->told, idx);
+    return hear(b, status);
+}
+
+static hf_status choose_signal(buyer *b)
+{
+    hf_signal_case go = {.name = "go"};
+    uint64_t got = 0;
+    size_t which = 0;
+    hf_case cases[2] = {{.kind = HF_CASE_SIGNAL, .value = &go}, {HF_CASE_RECV, b->all->chan, &got, HF_OK}};
+    return hear(b, hf_select(cases, 2, &which, .timeout = some_ticks(b, 6)));
+}
+
+static hf_status nap_until(buyer *b)
+{
+    return hear(b, hf_sleep_until((hf_time){hf_wall_now(NULL).ns + some_ticks(b, 6).ns}));
+}
 
 static hf_status wait_for_signal(buyer *b)
 {
@@ -565,7 +667,15 @@ static hf_status one(buyer *b)
                                                   meet,
                                                   step_aside,
                                                   tell_other,
-                                                  cancel_other};
+                                                  cancel_other,
+                                                  buy_in_saga,
+                                                  buy_in_saga,
+                                                  ponder,
+                                                  ponder,
+                                                  look_outside,
+                                                  wait_for_any,
+                                                  choose_signal,
+                                                  nap_until};
     static hf_status (*const NESTED[])(buyer *) = {buy_together,  buy_together,   under_lock, under_key,
                                                    with_permit,   fork_some,      fork_some,  fork_some,
                                                    bounded_block, shielded_block, use_flow,   send_child};

@@ -25,6 +25,8 @@
 const char *path = "";
 int line;
 def *defs[DEFS_MAX];
+source files[FILES_MAX];
+size_t file_count;
 size_t def_count;
 
 void die(const char *format, ...)
@@ -297,5 +299,6 @@ int main(int argc, char **argv)
     settle();
     write_file(argv[1], "pb.h", write_header);
     write_file(argv[1], "pb.c", write_source);
+    write_file(argv[1], "files.c", write_descriptors);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define NAME_LEN_MAX 256 /* bytes of a full name */
-#define NUMBER_MAX 1000  /* field numbers: tables are indexed by them */
+#define NUMBER_MAX 2047  /* field numbers: a tag has at most two bytes, and tables are indexed by them */
 #define FIELDS_MAX 254   /* fields of a message: an index is a byte */
 #define LISTS_MAX 64     /* repeated fields of a message: the decoder has a bit for each */
 #define DEFS_MAX 4096    /* messages and enums in all */
@@ -20,6 +20,7 @@ typedef struct field {
     int number;
     bool is_list; /* repeated, or a map */
     bool is_map;
+    char *is;         /* of bytes: the message that they are the encoding of; NULL = none */
     char *oneof;      /* name of the oneof that it is in; NULL = none */
     const char *kind; /* "STRING": what follows HF_PB_ */
     const char *c;    /* its C type, or that of an element */
@@ -35,6 +36,7 @@ typedef struct enumerator {
 struct def {
     bool is_enum;
     bool is_entry; /* made up for a map */
+    size_t file;   /* index of its file */
     char *full;    /* "temporal.api.common.v1.Link.Activity" */
     char *simple;  /* "Activity" */
     char *c;       /* "link_activity" */
@@ -54,6 +56,15 @@ typedef struct scalar {
 } scalar;
 #define SCALAR_COUNT 15
 extern const scalar SCALARS[SCALAR_COUNT];
+
+/* A file that was read. */
+typedef struct source {
+    char *name; /* "temporal/api/common/v1/message.proto" */
+    char *package;
+} source;
+#define FILES_MAX 100
+extern source files[FILES_MAX];
+extern size_t file_count;
 
 extern def *defs[DEFS_MAX]; /* all definitions, in the order of the files */
 extern size_t def_count;
@@ -80,5 +91,6 @@ int scalar_of(const field *f);
 bool has_typedef(const def *d);
 void write_header(FILE *out);
 void write_source(FILE *out);
+void write_descriptors(FILE *out);
 
 #endif

@@ -117,6 +117,19 @@ static void skip_statement(void)
     next();
 }
 
+/* A name, and everything in the braces behind it. */
+static void skip_block(void)
+{
+    int depth = 0;
+    do {
+        if (is("")) {
+            die("the file ends in a service");
+        }
+        depth += is("{") ? 1 : is("}") ? -1 : 0;
+        next();
+    } while (depth > 0 || is("{"));
+}
+
 static void skip_options(void)
 {
     if (is("[")) {
@@ -127,10 +140,35 @@ static void skip_options(void)
     }
 }
 
+/* [is = "full.name.of.a.Message"], an option of ours; NULL = there is none. */
+static char *take_is(void)
+{
+    if (!is("[")) {
+        return NULL;
+    }
+    next();
+    if (!accept("is")) {
+        while (!is("]") && !is("")) {
+            next();
+        }
+        expect("]");
+        return NULL;
+    }
+    expect("=");
+    if (token[0] != '"') {
+        die("'%s' instead of a name in quotes", token);
+    }
+    char *name = text("%.*s", (int)strlen(token) - 2, token + 1);
+    next();
+    expect("]");
+    return name;
+}
+
 static def *new_def(const char *scope, const char *c_scope, char *simple, bool is_enum)
 {
     def *d = must(calloc(1, sizeof *d));
     d->is_enum = is_enum;
+    d->file = file_count - 1;
     d->simple = simple;
     d->full = scope[0] != '\0' ? text("%s.%s", scope, simple) : simple;
     d->c = c_scope[0] != '\0' ? text("%s_%s", c_scope, snake(simple)) : snake(simple);
@@ -196,7 +234,7 @@ static void read_field(def *d, char *oneof)
     if (number < 1 || number > NUMBER_MAX) {
         die("%s: numbers are 1 to %d", name, NUMBER_MAX);
     }
-    skip_options();
+    char *as = take_is();
     expect(";");
     if (key != NULL) {
         type_name = make_entry(d, name, key, type_name);
@@ -206,6 +244,7 @@ static void read_field(def *d, char *oneof)
                             .number = (int)number,
                             .is_list = is_list || key != NULL,
                             .is_map = key != NULL,
+                            .is = as,
                             .oneof = oneof};
 }
 
@@ -259,15 +298,26 @@ void read_file(const char *name)
     path = name;
     line = 1;
     at = read_whole(name);
+    const char *root = NULL; /* the last folder called proto */
+    for (const char *hit = strstr(name, "/proto/"); hit != NULL; hit = strstr(hit + 1, "/proto/")) {
+        root = hit + strlen("/proto/");
+    }
+    if (file_count == FILES_MAX) {
+        die("more than %d files", FILES_MAX);
+    }
+    files[file_count++] = (source){.name = text("%s", root != NULL ? root : name), .package = package};
     next();
     while (!is("")) {
         if (accept("package")) {
             package = take_word();
+            files[file_count - 1].package = package;
             expect(";");
         } else if (accept("message")) {
             read_message(package, "");
         } else if (accept("enum")) {
             read_enum(package, "");
+        } else if (accept("service")) { /* its methods are in a table of their own: service/service.h */
+            skip_block();
         } else if (is("syntax") || is("import") || is("option")) {
             skip_statement();
         } else {

@@ -8,6 +8,7 @@
 #include "engine/machines/machines.h"
 #include "engine/machines/speculative.h"
 #include "engine/size.h"
+#include "engine/stream.h"
 #include "engine/token.h"
 
 /* ---- Heartbeats and ends ----------------------------------------------------------------------------------------- */
@@ -84,6 +85,27 @@ static void answer_heartbeat(hf_core *core, hf_call *call, bool cancel, bool is_
     hf_call_reply(core, call);
 }
 
+/* Appends the records that come with a heartbeat. False: they are refused, and the call has failed. */
+static bool publish(hf_core *core, hf_call *call, hf_run *run, const hf_activity *activity,
+                    const hf_pb_record_activity_task_heartbeat_request *request)
+{
+    uint64_t hash = request->holdfast_request_id.len > 0 ? hf_request_hash(request->holdfast_request_id) : 0;
+    if (hash != 0 && hf_run_stream_knows(run, hash) && !HF_CANARY(HF_BUG_STREAM_TWICE)) {
+        HF_PROBE(core, HF_PROBE_STREAM_DEDUPED);
+        return true;
+    }
+    if (!hf_records_fit(core, run, request->holdfast_stream, false)) {
+        if (core->op.status == HF_ERR_LIMIT) {
+            hf_call_fail_for_good(core, call, NULL, "%s", core->op.message);
+        } else {
+            hf_call_fail(core, call, core->op.status, "%s", core->op.message);
+        }
+        return false;
+    }
+    hf_records_append(core, run, request->holdfast_stream, activity->scheduled_id, hash);
+    return true;
+}
+
 static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *activity,
                       const hf_pb_record_activity_task_heartbeat_request *request)
 {
@@ -91,7 +113,13 @@ static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *ac
     bool is_paused = hf_activity_is_paused(activity);
     bool is_reset = activity->is_reset;
     size_t len = hf_payloads_len(request->details);
-    if (hf_fits(core, len)) {
+    bool publishes = request->holdfast_stream.count > 0;
+    if (publishes && !publish(core, call, run, activity, request)) {
+        return;
+    }
+    if (publishes && request->details == NULL && !call->lets_go) {
+        activity->heard_time = core->now.wall; /* the last details stay */
+    } else if (hf_fits(core, len)) {
         bool left = call->lets_go && activity->incarnation != 0;
         if (left) {
             HF_PROBE(core, HF_PROBE_ATTEMPT_LEFT);

@@ -28,8 +28,8 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
         attrs->activity_type->name.len > HF_ID_LEN_MAX) {
         return bad(core, "ActivityType is not set on ScheduleActivityTaskCommand, or too long.");
     }
-    if (attrs->task_queue == NULL || attrs->task_queue->name.len == 0 || attrs->task_queue->name.len > HF_ID_LEN_MAX) {
-        return bad(core, "TaskQueue is not set on ScheduleActivityTaskCommand, or too long.");
+    if (attrs->task_queue == NULL || !hf_queue_name_is_good(attrs->task_queue->name)) {
+        return bad(core, "TaskQueue is not set on ScheduleActivityTaskCommand, too long, or begins with /_sys/.");
     }
     if (is_bad_span(attrs->schedule_to_close_timeout) || is_bad_span(attrs->schedule_to_start_timeout) ||
         is_bad_span(attrs->start_to_close_timeout) || is_bad_span(attrs->heartbeat_timeout)) {

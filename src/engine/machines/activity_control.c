@@ -17,7 +17,8 @@
 
 typedef struct hf_choice {
     bool is_all;
-    bool is_type; /* `name` is a type; else an id */
+    bool is_type; /* `name` is a type ... */
+    bool is_id;   /* ... or an id */
     hf_str name;
 } hf_choice;
 
@@ -49,11 +50,18 @@ static hf_choice choice_of(const hf_call *call)
     const hf_choice_fields *fields = &ALL[index];
     const char *request = call->request;
     uint32_t which = *(const uint32_t *)(const void *)(request + fields->which);
-    hf_choice choice = {.is_all = which != 0 && which == fields->all, .is_type = which == fields->type};
-    if (which == fields->id || which == fields->type) {
+    hf_choice choice = {
+        .is_all = which != 0 && which == fields->all, .is_type = which == fields->type, .is_id = which == fields->id};
+    if (choice.is_id || choice.is_type) {
         choice.name = *(const hf_str *)(const void *)(request + fields->name);
     }
     return choice;
+}
+
+bool hf_activity_is_named(const hf_call *call)
+{
+    hf_choice choice = choice_of(call);
+    return choice.is_all || choice.is_type || choice.is_id;
 }
 
 static bool is_chosen(const hf_choice *choice, const hf_activity *activity)

@@ -122,9 +122,10 @@ int32_t hf_activity_retry(hf_core *core, hf_run *run, hf_activity *activity, con
     return HF_RETRY_STATE_IN_PROGRESS;
 }
 
-bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
+/* The attempt fails: its process has gone, and whether it has done anything is not known. */
+static bool lose(hf_core *core, hf_run *run, hf_activity *activity, const hf_loss *loss)
 {
-    hf_assert(activity->state == HF_ACTIVITY_STARTED && !activity->again && activity->incarnation != core->incarnation);
+    hf_assert(activity->state == HF_ACTIVITY_STARTED && !activity->again);
     HF_PROBE(core, HF_PROBE_WORKER_LOST);
     hf_pb_failure *failure =
         hf_failure_application(&core->scratch, HF_STR("WorkerLost"),
@@ -133,14 +134,29 @@ bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return false;
     }
-    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task)};
-    loss.pause = hf_suspect_pause(loss.crashes);
-    int32_t retry_state = hf_activity_retry(core, run, activity, failure, &loss);
+    int32_t retry_state = hf_activity_retry(core, run, activity, failure, loss);
     if (retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }
     hf_activity_emit_failed(core, run, activity, failure, HF_STR(""), retry_state);
     return true;
+}
+
+bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
+{
+    hf_assert(activity->incarnation != core->incarnation);
+    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task)};
+    loss.pause = hf_suspect_pause(loss.crashes);
+    return lose(core, run, activity, &loss);
+}
+
+bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity)
+{
+    if (activity->state != HF_ACTIVITY_STARTED || activity->again) {
+        return false; /* nobody has it */
+    }
+    hf_loss loss = {.crashes = activity->task.crashes}; /* this process goes on: there is nothing to suspect */
+    return lose(core, run, activity, &loss);
 }
 
 /* ---- Deadlines ------------------------------------------------------------------------------------------------------- */

@@ -46,19 +46,19 @@ static hf_status decode_scheduled(hf_core *core, const hf_activity *activity, hf
     return status;
 }
 
-hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activity, hf_arena *arena)
+/* The options of an activity if somebody changed them since it was scheduled; else false. */
+static bool changed_options(hf_core *core, const hf_activity *activity, hf_arena *arena, hf_pb_activity_options *ret)
 {
-    const hf_pb_activity_task_scheduled_event_attributes *attrs = NULL;
-    hf_pb_activity_options changed;
-    if (decode_scheduled(core, activity, arena, &attrs) != HF_OK) {
-        return NULL;
-    }
     hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->options));
-    if (bytes.len == 0) {
-        return attrs->retry_policy;
-    }
-    hf_status status = hf_pb_decode(&core->op, &hf_pb_activity_options_type, bytes, arena, &changed);
-    if (status != HF_OK || changed.retry_policy == NULL) {
+    return bytes.len > 0 && hf_pb_decode(&core->op, &hf_pb_activity_options_type, bytes, arena, ret) == HF_OK;
+}
+
+/* As its command said, or as it was changed since. */
+static hf_pb_retry_policy *own_policy(hf_core *core, const hf_activity *activity,
+                                      const hf_pb_activity_task_scheduled_event_attributes *attrs, hf_arena *arena)
+{
+    hf_pb_activity_options changed;
+    if (!changed_options(core, activity, arena, &changed) || changed.retry_policy == NULL) {
         return attrs->retry_policy;
     }
     if (attrs->retry_policy != NULL) { /* this part of a policy is not among the options */
@@ -67,15 +67,21 @@ hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activit
     return changed.retry_policy;
 }
 
+hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activity, hf_arena *arena)
+{
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = NULL;
+    if (decode_scheduled(core, activity, arena, &attrs) != HF_OK) {
+        return NULL;
+    }
+    return own_policy(core, activity, attrs, arena);
+}
+
 /* As its command said, or as it was changed since. */
 static hf_pb_priority *own_priority(hf_core *core, const hf_activity *activity,
                                     const hf_pb_activity_task_scheduled_event_attributes *attrs, hf_arena *arena)
 {
     hf_pb_activity_options changed;
-    hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->options));
-    bool is_changed =
-        bytes.len > 0 && hf_pb_decode(&core->op, &hf_pb_activity_options_type, bytes, arena, &changed) == HF_OK;
-    return is_changed ? changed.priority : attrs->priority;
+    return changed_options(core, activity, arena, &changed) ? changed.priority : attrs->priority;
 }
 
 void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
@@ -126,7 +132,7 @@ void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
     response->schedule_to_close_timeout = attrs->schedule_to_close_timeout;
     response->start_to_close_timeout = attrs->start_to_close_timeout;
     response->heartbeat_timeout = attrs->heartbeat_timeout;
-    response->retry_policy = hf_activity_policy(core, activity, arena);
+    response->retry_policy = own_policy(core, activity, attrs, arena);
     response->priority =
         hf_priority_merge(arena, hf_run_priority(run, arena), own_priority(core, activity, attrs, arena));
 }

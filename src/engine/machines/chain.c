@@ -6,6 +6,7 @@
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/retry.h"
+#include "engine/stream.h"
 #include "engine/zone.h"
 
 /* ---- Whether another run follows ------------------------------------------------------------------------------------- */
@@ -126,7 +127,8 @@ void hf_chain_reserve(hf_core *core, const hf_run *run, hf_next *next)
     if (next->initiator == HF_CONTINUE_AS_NEW_INITIATOR_UNSPECIFIED || core->status != HF_OK) {
         return;
     }
-    next->run = hf_execution_create(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), HF_STR(""));
+    next->run = hf_execution_create(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), HF_STR(""),
+                                    HF_KIND_WORKFLOW);
     hf_assert(next->run == NULL || next->run->number > run->number); /* engine-H1: the newest run of its id */
     if (next->run != NULL) {
         next->run_id = hf_arena_copy(&core->scratch, hf_owned_str(&next->run->run_id));
@@ -186,6 +188,8 @@ static void begin(hf_core *core, const hf_run *run, const hf_next *next, hf_star
         };
         hf_record(core, next->run, HF_CHANGE_RUN_RESET, &hf_pb_run_reset_type, &msg);
     }
+    hf_records_go_on(core, run, next->run);
+    hf_execution_keep(core, next->run, run->keep);
     hf_execution_begin(core, next->run, body, event);
 }
 

@@ -30,10 +30,10 @@ static bool names_are_good(hf_core *core, const hf_run *run, hf_plan *plan, cons
         return hf_command_bad(core, plan, BAD_CHILD,
                               "WorkflowType is not set on StartChildWorkflowExecutionCommand, or too long.");
     }
-    if ((attrs->task_queue != NULL && attrs->task_queue->name.len > HF_ID_LEN_MAX) ||
-        attrs->control.len > HF_ID_LEN_MAX) {
-        return hf_command_bad(core, plan, BAD_CHILD,
-                              "TaskQueue or Control of StartChildWorkflowExecutionCommand is too long.");
+    if (!hf_queue_is_good_or_none(attrs->task_queue) || attrs->control.len > HF_ID_LEN_MAX) {
+        return hf_command_bad(
+            core, plan, BAD_CHILD,
+            "TaskQueue or Control of StartChildWorkflowExecutionCommand is too long, or the queue begins with /_sys/.");
     }
     if (attrs->namespace.len > 0 && !hf_str_equal(attrs->namespace, hf_owned_str(&run->namespace))) {
         return hf_command_bad(core, plan, BAD_CHILD,

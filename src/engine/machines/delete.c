@@ -52,6 +52,10 @@ void hf_deletions_init(hf_core *core)
 
 void hf_deletion_free(hf_core *core, hf_deletion *it)
 {
+    hf_deletions *all = &core->deletions;
+    hf_assert(all->count > 0 && (it->stage != DELETION_STUCK || all->stuck > 0));
+    all->count--;
+    all->stuck -= it->stage == DELETION_STUCK ? 1 : 0;
     hf_list_remove(&it->link);
     hf_arena_deinit(&it->arena);
     hf_core_free_mem(core, it, sizeof *it);
@@ -79,6 +83,7 @@ void hf_deletion_move(hf_deletion *it, hf_list *to)
 
 void hf_deletion_restart(hf_deletion *it)
 {
+    it->core->deletions.stuck -= it->stage == DELETION_STUCK ? 1 : 0;
     it->stage = it->is_bad ? DELETION_NAME : DELETION_SEARCH;
     it->in_table = false;
     it->below = it->level == HF_DELETING_ALL ? it->run : INT64_MAX;
@@ -92,6 +97,7 @@ static hf_deletion *deletion_new(hf_core *core, hf_run *run, hf_str namespace_, 
     if (it == NULL) {
         return NULL;
     }
+    core->deletions.count++;
     it->core = core;
     it->run = run->number;
     it->level = HF_DELETING_ONE;
@@ -135,6 +141,9 @@ static hf_deletion *mark(hf_core *core, hf_run *run, hf_deleting level)
 {
     hf_assert(!hf_run_is_open(run) && run->deleting == HF_DELETING_NOT);
     hf_record_int(core, run, HF_CHANGE_DELETING, (int64_t)level);
+    if (run->kind == HF_KIND_OPERATION) { /* ledger-O1 */
+        hf_operations_remove(core, run->number);
+    }
     HF_SLOT(run)->spill_now = true; /* with a row under "h" */
     hf_deletion *it = core->status == HF_OK
                           ? deletion_new(core, run, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id))
@@ -147,6 +156,11 @@ static hf_deletion *mark(hf_core *core, hf_run *run, hf_deleting level)
         hf_deletion_restart(it);
     }
     return it;
+}
+
+void hf_deletion_mark(hf_core *core, hf_run *run)
+{
+    (void)mark(core, run, HF_DELETING_ONE);
 }
 
 void hf_deletion_resume(hf_core *core, hf_run *run)
@@ -207,8 +221,14 @@ void hf_delete_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_INVALID, "HoldfastAllRuns and RunId are both set on request");
         return;
     }
+    hf_assert(call->maker != HF_CALL_OF_RETENTION ||
+              !hf_run_is_open(run)); /* engine-K4: a run that has ended is not open again */
     if (hf_run_is_open(run)) {
         HF_PROBE(core, HF_PROBE_DELETED_OPEN);
+    }
+    if (hf_run_is_open(run) && run->kind == HF_KIND_OPERATION) {
+        hf_operation_stop(core, run, HF_STR("deleted"));
+    } else if (hf_run_is_open(run)) {
         hf_execution_terminate(core, run, HF_STR("deleted"), NULL, HF_IDENTITY_ENGINE);
     }
     hf_deletion *it =
@@ -226,7 +246,7 @@ bool hf_delete_bad_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_delete_workflow_execution_request *request = call->request;
     hf_assert(HF_SLOT(run)->bad);
-    if (hf_deletion_asks(call) || HF_SLOT(run)->deletion != NULL || request->holdfast_all_runs) {
+    if (call->maker != HF_CALL_OF_CLIENT || HF_SLOT(run)->deletion != NULL || request->holdfast_all_runs) {
         return false;
     }
     hf_deletion *it = deletion_new(core, run, request->namespace, request->workflow_execution->workflow_id);
@@ -261,6 +281,7 @@ void hf_deletion_stick(hf_core *core, hf_deletion *it, const char *why)
         hf_deletion_give_up(core, it);
         return;
     }
+    core->deletions.stuck += it->stage != DELETION_STUCK ? 1 : 0;
     it->stage = DELETION_STUCK;
     hf_deletion_move(it, &core->deletions.idle);
 }

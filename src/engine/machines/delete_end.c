@@ -27,7 +27,7 @@ static bool can_go(hf_core *core, hf_deletion *it)
     const hf_slot *slot = HF_SLOT(run);
     bool is_used = !hf_list_is_empty(&slot->waiting) || !hf_list_is_empty(&slot->wanted_as) || slot->loading ||
                    slot->fetch_id != 0 || slot->unwritten != NULL || slot->suspects > 0 || slot->resets > 0 ||
-                   hf_run_has_messages(run) || is_read(core, it->run);
+                   slot->operation != NULL || hf_run_has_messages(run) || is_read(core, it->run);
     if (is_used && !it->has_waited) {
         it->has_waited = true;
         HF_PROBE(core, HF_PROBE_DELETED_WAITED);
@@ -46,9 +46,11 @@ bool hf_deletions_can_go(hf_core *core)
     return false;
 }
 
-static void delete_rows(hf_core *core, hf_writes *writes, hf_deletion *it, hf_run *run)
+static void delete_rows(hf_core *core, hf_commit_batch *batch, hf_deletion *it, hf_run *run)
 {
     int64_t number = run->number;
+    hf_writes *writes = &batch->writes;
+    hf_blocks_run_changes(core, batch, number);
     hf_writes_delete(writes, HF_TABLE_RUN, (hf_key){.a = number});
     if (!HF_CANARY(HF_BUG_DELETED_HISTORY_LEFT)) {
         hf_writes_delete_range(writes, HF_TABLE_HISTORY, (hf_key){.a = number}, (hf_key){.a = number + 1});
@@ -96,7 +98,7 @@ static void go(hf_core *core, hf_commit_batch *batch, hf_deletion *it)
     hf_assert(HF_SLOT(run)->fetch_id == 0 && HF_SLOT(run)->unwritten == NULL &&
               !hf_run_has_messages(run)); /* engine-X3 */
     HF_PROBE(core, it->is_bad ? HF_PROBE_DELETED_BAD : HF_PROBE_DELETED);
-    delete_rows(core, &batch->writes, it, run);
+    delete_rows(core, batch, it, run);
     hf_name_entry_put(&core->deletions.gone, &(hf_name_entry){it->hash, it->run});
     if (core->deletions.gone.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");

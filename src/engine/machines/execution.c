@@ -8,6 +8,7 @@
 
 #include "base/canary.h"
 #include "engine/answer.h"
+#include "engine/due.h"
 #include "engine/emit.h"
 #include "engine/fetch.h"
 #include "engine/history_read.h"
@@ -123,7 +124,7 @@ static hf_pb_duration nearer(hf_pb_duration a, hf_pb_duration b)
     return hf_pb_duration_of(hf_nanoseconds(ns == 0 || (other > 0 && other < ns) ? other : ns));
 }
 
-hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id)
+hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id, hf_run_kind kind)
 {
     hf_run *run = hf_run_create(core);
     if (run == NULL) {
@@ -135,10 +136,19 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
         .workflow_id = workflow_id,
         .run_id = hf_execution_new_id(core, run->number),
         .start_request_id = request_id,
+        .kind = (int32_t)kind,
     };
     hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);
     hf_assert(run->event_count == 0 && run->number < core->run_next); /* run-R1: its first event has the id 1 */
     return core->status == HF_OK ? run : NULL;
+}
+
+void hf_execution_keep(hf_core *core, hf_run *run, int64_t span)
+{
+    if (span > 0) {
+        HF_PROBE(core, HF_PROBE_OWN_SPAN);
+        hf_record_int(core, run, HF_CHANGE_KEPT, span);
+    }
 }
 
 static void emit_first(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
@@ -180,11 +190,13 @@ hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflo
                          hf_name *name, const hf_signal *signal)
 {
     hf_assert(name->run == NULL || !hf_run_is_open(name->run) || HF_CANARY(HF_BUG_TWO_OPEN_RUNS)); /* one at a time */
-    hf_run *run = hf_execution_create(core, request->namespace, request->workflow_id, request->request_id);
+    hf_run *run =
+        hf_execution_create(core, request->namespace, request->workflow_id, request->request_id, HF_KIND_WORKFLOW);
     if (run == NULL) {
         return NULL;
     }
     hf_name_bind(name, run);
+    hf_execution_keep(core, run, hf_pb_duration_span(request->holdfast_keep).ns);
     hf_str run_id = hf_arena_copy(&core->scratch, hf_owned_str(&run->run_id));
     int64_t pause = first_pause(core, request);
     if (pause > 0) {
@@ -350,9 +362,10 @@ void hf_execution_closed(hf_core *core, hf_run *run)
     hf_assert(core->status != HF_OK || (!hf_run_is_open(run) && run->close_event_id == run->event_count)); /* run-R4 */
     if (core->status == HF_OK) {
         hf_heap_remove(&core->due, &HF_SLOT(run)->due);
+        hf_due_at(core, run, hf_run_next_due(run)); /* if it is kept for a span of its own */
         HF_SLOT(run)->spill_now = true;
         hf_message_send_last(core, run);
-        hf_watch_wake(core, run);
+        hf_watch_wake(core, run, false);
     }
 }
 

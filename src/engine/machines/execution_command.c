@@ -157,9 +157,11 @@ static bool fill_continue(hf_core *core, const hf_run *run, continue_attrs *attr
 static bool continue_names_are_good(hf_core *core, hf_plan *plan, const continue_attrs *attrs)
 {
     if ((attrs->workflow_type != NULL && attrs->workflow_type->name.len > HF_ID_LEN_MAX) ||
-        (attrs->task_queue != NULL && attrs->task_queue->name.len > HF_ID_LEN_MAX)) {
-        return hf_command_bad(core, plan, BAD_CONTINUE,
-                              "WorkflowType or TaskQueue of ContinueAsNewWorkflowExecutionCommand is too long.");
+        !hf_queue_is_good_or_none(attrs->task_queue)) {
+        return hf_command_bad(
+            core, plan, BAD_CONTINUE,
+            "WorkflowType or TaskQueue of ContinueAsNewWorkflowExecutionCommand is too long, or the queue "
+            "begins with /_sys/.");
     }
     if (hf_pb_duration_span(attrs->workflow_run_timeout).ns < 0 ||
         hf_pb_duration_span(attrs->workflow_task_timeout).ns < 0 ||

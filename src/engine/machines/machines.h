@@ -22,11 +22,13 @@ bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_work
 hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
                          hf_name *name, const hf_signal *signal);
 /* A new run with a number and an id, and nothing else. NULL: engine-E2. */
-hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id);
+hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id, hf_run_kind kind);
 /* The id of a new run, in the scratch. */
 hf_str hf_execution_new_id(hf_core *core, int64_t number);
 /* Its first event, of which `event` has the metadata and links, and its first workflow task, now or after its pause. */
 void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event);
+/* Before its first event: it is deleted so many ns after its end; 0 = when its namespace says. */
+void hf_execution_keep(hf_core *core, hf_run *run, int64_t span);
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);
 /* True: with `more` events the history is beyond a limit, and the run was ended. */
 bool hf_execution_is_too_long(hf_core *core, hf_run *run, int64_t more);
@@ -38,6 +40,10 @@ void hf_execution_time_out(hf_core *core, hf_run *run);
 /* The run has just closed: it leaves queues, watchers are told. */
 void hf_execution_closed(hf_core *core, hf_run *run);
 void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
+
+/* ---- input_check.c ----------------------------------------------------------------------------------------------------- */
+bool hf_queue_name_is_good(hf_str name); /* set, not too long, and not one that Temporal keeps for itself */
+bool hf_queue_is_good_or_none(const hf_pb_task_queue *queue);
 
 /* ---- options.c ------------------------------------------------------------------------------------------------------ */
 /* UpdateWorkflowExecutionOptions. */
@@ -167,6 +173,8 @@ void hf_activity_answer_by_id(hf_core *core, hf_call *call, hf_run *run);
 bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
 /* Its worker died with an earlier incarnation. True: an event was made. */
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
+/* The same for one of another process, which has gone while this one goes on. */
+bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity);
 /* The outcome, and before it ActivityTaskStarted if an attempt runs. */
 void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result,
                                 hf_str identity);
@@ -182,6 +190,7 @@ void hf_activity_emit_canceled(hf_core *core, hf_run *run, const hf_activity *ac
 
 /* ---- activity_control.c ------------------------------------------------------------------------------------------------ */
 /* PauseActivity, UnpauseActivity, ResetActivity, UpdateActivityOptions. */
+bool hf_activity_is_named(const hf_call *call); /* by such a call: by an id or a type, or all are */
 void hf_activity_control_call(hf_core *core, hf_call *call, hf_run *run);
 
 /* ---- timer.c --------------------------------------------------------------------------------------------------------- */

@@ -82,8 +82,8 @@ void hf_message_post(hf_core *core, hf_message *message, hf_method method, const
 hf_pb_workflow_execution *hf_message_sender(hf_call *call, int64_t *ret_initiated_id)
 {
     hf_message *message = hf_message_of(call);
-    if (message == NULL) {
-        return NULL;
+    if (message == NULL || message->kind == HF_MESSAGE_BATCH) {
+        return NULL; /* a client did, by way of an operation */
     }
     *ret_initiated_id = message->kind == HF_MESSAGE_CLOSE_CHILD ? 0 : message->id; /* no event of the parent says it */
     return &message->sender;
@@ -152,6 +152,7 @@ static hf_message_answer *const ANSWERS[HF_MESSAGE_KIND_COUNT] = {
     [HF_MESSAGE_START_CHILD] = hf_child_start_answered,
     [HF_MESSAGE_CLOSE_CHILD] = hf_child_close_answered,
     [HF_MESSAGE_TELL] = hf_listener_told,
+    [HF_MESSAGE_BATCH] = hf_operation_answered,
 };
 
 /* Its run is damaged, and the sender goes on waiting for its answer. */

@@ -17,9 +17,10 @@ typedef enum hf_message_kind {
     HF_MESSAGE_CANCEL,
     HF_MESSAGE_START_CHILD,
     HF_MESSAGE_CLOSE_CHILD, /* the parent's close policy */
-    HF_MESSAGE_TELL         /* the end of a chain, to its listener */
+    HF_MESSAGE_TELL,        /* the end of a chain, to its listener */
+    HF_MESSAGE_BATCH        /* of an operation to one of its runs (operations.h) */
 } hf_message_kind;
-#define HF_MESSAGE_KIND_COUNT 5
+#define HF_MESSAGE_KIND_COUNT 6
 
 enum { HF_INBOX_MAX = 64 }; /* messages of one step */
 
@@ -29,7 +30,8 @@ typedef struct hf_message {
     hf_core *core;
     hf_message_kind kind;
     int64_t source;                     /* run that sent it */
-    int64_t id;                         /* event of that run that it is about */
+    int64_t id;                         /* event of that run that it is about; of BATCH: the place of its target */
+    hf_str batch_id;                    /* of BATCH: its request id, in the memory of the operation */
     hf_pb_history_event event;          /* that event, in the arena; not of CLOSE_CHILD */
     hf_pb_workflow_execution execution; /* it is for */
     hf_pb_workflow_execution sender;

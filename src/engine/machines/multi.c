@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef hf_pb_execute_multi_operation_request_operation hf_operation;
+typedef hf_pb_execute_multi_operation_request_operation hf_multi_operation;
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------------- */
 
@@ -102,7 +102,7 @@ void hf_multi_fail(hf_core *core, hf_call *call, hf_multi_part part, hf_status s
 static const hf_pb_start_workflow_execution_request *start_of(const hf_call *call)
 {
     const hf_pb_execute_multi_operation_request *request = call->request;
-    const hf_operation *operation = request->operations.count == 2 ? &request->operations.items[0] : NULL;
+    const hf_multi_operation *operation = request->operations.count == 2 ? &request->operations.items[0] : NULL;
     return operation != NULL &&
                    operation->operation_case == HF_PB_EXECUTE_MULTI_OPERATION_REQUEST_OPERATION_START_WORKFLOW
                ? operation->start_workflow
@@ -112,7 +112,7 @@ static const hf_pb_start_workflow_execution_request *start_of(const hf_call *cal
 static const hf_pb_update_workflow_execution_request *update_of(const hf_call *call)
 {
     const hf_pb_execute_multi_operation_request *request = call->request;
-    const hf_operation *operation = request->operations.count == 2 ? &request->operations.items[1] : NULL;
+    const hf_multi_operation *operation = request->operations.count == 2 ? &request->operations.items[1] : NULL;
     return operation != NULL &&
                    operation->operation_case == HF_PB_EXECUTE_MULTI_OPERATION_REQUEST_OPERATION_UPDATE_WORKFLOW
                ? operation->update_workflow

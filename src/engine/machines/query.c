@@ -38,6 +38,7 @@
 #define FAIL_FROM_ATTEMPT 3                /* of a workflow task: its code fails, and so would the query */
 #define BUFFERED_MAX 64                    /* of one run */
 #define ATTACHED_LEN_MAX (2 * 1024 * 1024) /* bytes of the queries that go with one task, if it is more than one */
+#define EMPTY_HISTORY "\x42\x00"           /* the field `history` of the answer to a poll, there and empty */
 
 typedef enum hf_query_state { QUERY_BUFFERED, QUERY_ATTACHED, QUERY_WAITING, QUERY_TAKEN } hf_query_state;
 
@@ -309,6 +310,9 @@ void hf_query_start(hf_core *core, hf_task *task, hf_call *call)
         .ret_history = &response->history,
         .ret_token = &response->next_page_token,
     };
+    if (query->sticky) { /* no events, but a history: the SDKs refuse a task that has none */
+        response->unknown = HF_STR(EMPTY_HISTORY);
+    }
     if (core->status == HF_OK) {
         hf_history_reply(core, call, run, want);
     }
@@ -416,7 +420,7 @@ static void reject(hf_core *core, hf_call *call, const hf_run *run)
     hf_call_reply(core, call);
 }
 
-static bool is_good(hf_core *core, hf_call *call)
+bool hf_query_is_good(hf_core *core, hf_call *call)
 {
     const hf_pb_workflow_query *query = ((const hf_pb_query_workflow_request *)call->request)->query;
     if (query == NULL || query->query_type.len == 0 || query->query_type.len > HF_ID_LEN_MAX) {
@@ -448,9 +452,7 @@ static size_t buffered_count(const hf_run *run)
 
 void hf_query_call(hf_core *core, hf_call *call, hf_run *run)
 {
-    if (!is_good(core, call)) {
-        return;
-    }
+    hf_assert(((const hf_pb_query_workflow_request *)call->request)->query != NULL); /* hf_query_is_good */
     bool is_open = hf_run_is_open(run);
     if (is_rejected(call->request, run)) {
         reject(core, call, run);

@@ -6,7 +6,8 @@
 #include "engine/slot.h"
 #include "engine/unwritten.h"
 
-void hf_query_call(hf_core *core, hf_call *call, hf_run *run);       /* QueryWorkflow */
+bool hf_query_is_good(hf_core *core, hf_call *call);           /* before its run is known; false: the call has failed */
+void hf_query_call(hf_core *core, hf_call *call, hf_run *run); /* QueryWorkflow */
 void hf_query_answer_call(hf_core *core, hf_call *call, hf_run *run, /* RespondQueryTaskCompleted */
                           const hf_token *token);
 /* The caller of a parked query goes, or has waited long enough for its next stage. */

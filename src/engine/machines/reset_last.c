@@ -6,6 +6,7 @@
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/machines/message.h"
+#include "engine/stream.h"
 
 void hf_reset_number(hf_core *core, hf_reset *it)
 {
@@ -104,6 +105,16 @@ static void remember(hf_core *core, const hf_reset *it, hf_run *base, hf_run *ru
     HF_SLOT(base)->spill_now = true; /* a closed run is written when it changes */
 }
 
+/* The new run goes on behind the last record of the base, or of the current run if that has later ones: no reader sees two records with one
+ * number. */
+static void take_over_stream(hf_core *core, const hf_reset *it, const hf_run *base, hf_run *run)
+{
+    const hf_run *current = it->current != 0 ? hf_run_find(core, it->current) : NULL;
+    bool is_later = current != NULL && hf_run_stream_next(current) > hf_run_stream_next(base);
+    hf_records_go_on(core, is_later ? current : base, run);
+    hf_execution_keep(core, run, base->keep);
+}
+
 static void be_born(hf_core *core, hf_reset *it)
 {
     hf_slot *slot = it->made;
@@ -121,6 +132,7 @@ static void be_born(hf_core *core, hf_reset *it)
     core->open_len += run->log.len;
     hf_name_succeed(core, run);
     remember(core, it, base, run);
+    take_over_stream(core, it, base, run);
     renew_activities(core, run);
     hf_wft_schedule(core, run);
     if (core->status == HF_OK) {

@@ -36,6 +36,7 @@ hf_pb_start_workflow_execution_request hf_signal_start_of(const hf_call *call)
         .versioning_override = request->versioning_override,
         .priority = request->priority,
         .time_skipping_config = request->time_skipping_config,
+        .holdfast_keep = request->holdfast_keep,
     };
 }
 

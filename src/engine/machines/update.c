@@ -38,14 +38,16 @@
 bool hf_update_is_good(hf_core *core, hf_call *call, const hf_pb_update_workflow_execution_request *request)
 {
     const hf_pb_request *update = request->request;
-    if (update == NULL || update->input == NULL || update->input->name.len == 0 ||
-        update->input->name.len > HF_ID_LEN_MAX) {
+    if (update == NULL || update->meta == NULL) {
+        hf_update_refuse(core, call, HF_ERR_INVALID, "the Meta of the update is not set on request");
+        return false;
+    }
+    if (update->input == NULL || update->input->name.len == 0 || update->input->name.len > HF_ID_LEN_MAX) {
         hf_update_refuse(core, call, HF_ERR_INVALID,
                          "the name of the update is not set on request, or longer than 1000 bytes");
         return false;
     }
-    if (update->meta != NULL &&
-        (update->meta->update_id.len > HF_ID_LEN_MAX || update->meta->identity.len > HF_ID_LEN_MAX)) {
+    if (update->meta->update_id.len > HF_ID_LEN_MAX || update->meta->identity.len > HF_ID_LEN_MAX) {
         hf_update_refuse(core, call, HF_ERR_INVALID, "UpdateId or Identity is longer than 1000 bytes.");
         return false;
     }
@@ -227,9 +229,7 @@ void hf_update_of_start(hf_core *core, hf_call *call, hf_run *run,
 void hf_update_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_update_workflow_execution_request *request = call->request;
-    if (!hf_update_is_good(core, call, request)) {
-        return;
-    }
+    hf_assert(request->request != NULL && request->request->input != NULL); /* hf_update_is_good */
     if (request->first_execution_run_id.len > 0 &&
         !hf_str_equal(request->first_execution_run_id, hf_owned_str(&run->first_run_id))) {
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution not found");

@@ -12,6 +12,7 @@
 #include "engine/matching.h"
 #include "engine/token.h"
 #include "history/limits.h"
+#include "run/stream.h"
 
 /* A request id for the started event: anything unique, made of the task's own numbers. */
 static hf_str request_id_of(hf_core *core, const hf_run *run, const hf_wft *wft)
@@ -41,6 +42,10 @@ bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_
     response->workflow_execution_task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
     response->workflow_execution_task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
     response->previous_started_event_id = run->wft.last_started_id;
+    if (run->stream != NULL) {
+        response->holdfast_stream_count = run->stream->first;
+        response->holdfast_stream_len = run->stream->first_len;
+    }
     return true;
 }
 

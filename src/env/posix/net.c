@@ -4,6 +4,8 @@
 #include "env/posix/address.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -71,11 +73,38 @@ static int bind_address(int fd, const hf_address *address, bool replace)
     return bind(fd, &address->as.any, address->len);
 }
 
+/* "fd:3": a socket that this process was started with, and on which it listens already. */
+static hf_status adopt(hf_op *op, const char *address, int *ret_fd, char *ret_address)
+{
+    char *end = NULL;
+    long fd = strtol(address + 3, &end, 10);
+    int is_listening = 0;
+    socklen_t len = sizeof is_listening;
+    hf_address bound = {.len = sizeof bound.as};
+    if (end == address + 3 || *end != '\0' || fd < 0 || fd > INT_MAX) {
+        return hf_fail(op, HF_ERR_INVALID, "\"%s\" does not name a descriptor, as fd:3 does", address);
+    }
+    if (getsockopt((int)fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &len) != 0 || is_listening == 0) {
+        return hf_fail(op, HF_ERR_INVALID, "descriptor %ld is not a socket on which connections can be accepted", fd);
+    }
+    int flags = fcntl((int)fd, F_GETFL);
+    if (flags < 0 || fcntl((int)fd, F_SETFL, flags | O_NONBLOCK) != 0 || fcntl((int)fd, F_SETFD, FD_CLOEXEC) != 0 ||
+        getsockname((int)fd, &bound.as.any, &bound.len) != 0) {
+        return hf_fail_errno(op, errno, "cannot use descriptor %ld", fd);
+    }
+    hf_address_format(&bound, ret_address);
+    *ret_fd = (int)fd;
+    return HF_OK;
+}
+
 hf_status hf_posix_listen(hf_env *env, hf_op *op, const char *address, int backlog, bool replace, int *ret_fd,
                           char *ret_address)
 {
     hf_address where;
     int fd = -1;
+    if (strncmp(address, "fd:", 3) == 0) {
+        return adopt(op, address, ret_fd, ret_address);
+    }
     HF_TRY(open_for(op, address, &where, &fd));
     if (where.as.any.sa_family != AF_UNIX) {
         set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
@@ -126,6 +155,15 @@ hf_status hf_posix_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret
     hf_address_format(&peer, ret_peer);
     *ret_fd = conn_fd;
     return HF_OK;
+}
+
+bool hf_posix_peer_is_us(hf_env *env, int fd)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    (void)env;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && len == sizeof peer &&
+           (peer.uid == geteuid() || peer.uid == 0);
 }
 
 hf_status hf_posix_connect(hf_env *env, hf_op *op, const char *address, int *ret_fd)

@@ -51,6 +51,7 @@ static const hf_env_ops OPS = {
 
     .listen = hf_posix_listen,
     .accept = hf_posix_accept,
+    .peer_is_us = hf_posix_peer_is_us,
     .connect = hf_posix_connect,
     .connect_finish = hf_posix_connect_finish,
     .read = hf_posix_read,

@@ -78,6 +78,7 @@ void hf_posix_overflow_thread(hf_env *env);
 hf_status hf_posix_listen(hf_env *env, hf_op *op, const char *address, int backlog, bool replace, int *ret_fd,
                           char *ret_address);
 hf_status hf_posix_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_peer);
+bool hf_posix_peer_is_us(hf_env *env, int fd);
 hf_status hf_posix_connect(hf_env *env, hf_op *op, const char *address, int *ret_fd);
 hf_status hf_posix_connect_finish(hf_env *env, hf_op *op, int fd);
 hf_status hf_posix_resolve(hf_env *env, hf_op *op, const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX],

@@ -186,6 +186,7 @@ static const hf_env_ops SIM_OPS = {
     .poller_arm = sim_poller_arm,
     .listen = hf_sim_listen,
     .accept = hf_sim_accept,
+    .peer_is_us = hf_sim_peer_is_us,
     .connect = hf_sim_connect,
     .connect_finish = hf_sim_connect_finish,
     .read = hf_sim_read,

@@ -401,6 +401,7 @@ void hf_sim_stales_drop(hf_sim *sim);
 hf_status hf_sim_listen(hf_env *env, hf_op *op, const char *address, int backlog, bool replace, int *ret_fd,
                         char *ret_address);
 hf_status hf_sim_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_peer);
+bool hf_sim_peer_is_us(hf_env *env, int fd);
 hf_status hf_sim_connect(hf_env *env, hf_op *op, const char *address, int *ret_fd);
 hf_status hf_sim_connect_finish(hf_env *env, hf_op *op, int fd);
 

@@ -137,6 +137,11 @@ hf_fiber *hf_crew_dismiss(hf_fiber *self)
     return next_of(crew);
 }
 
+bool hf_crew_is_ready(const hf_crew *crew)
+{
+    return crew->ready_head != NULL || crew->mail_head != NULL;
+}
+
 bool hf_crew_turn(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
@@ -265,6 +270,17 @@ void hf_crew_set_now(hf_crew *crew, hf_time now)
 void hf_crew_set_strict(hf_crew *crew, bool is_strict)
 {
     crew->is_strict = is_strict;
+}
+
+void hf_crew_set_tells_first(hf_crew *crew, bool tells_first)
+{
+    hf_assert(!crew->is_turning); /* fiber-W2 */
+    crew->tells_first = tells_first;
+}
+
+bool hf_crew_tells_first(const hf_crew *crew)
+{
+    return crew != NULL && crew->tells_first;
 }
 
 void hf_crew_set_stack(hf_crew *crew, size_t stack_size)

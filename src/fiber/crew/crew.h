@@ -24,6 +24,7 @@
 #ifndef HF_FIBER_CREW_H
 #define HF_FIBER_CREW_H
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "base/op.h"
 
@@ -79,6 +80,10 @@ hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const 
  * another thread (watch_lost.c). That member still runs on the old thread and may use everything that members share,
  * so the driver may do nothing with the crew but hf_crew_close, which waits until the member has come back. */
 bool hf_crew_turn(hf_crew *crew);
+/* Whether a turn would do something: a member is ready, or a cancel is on its way to one. */
+bool hf_crew_is_ready(const hf_crew *crew);
+/* Where its members wait, a line for each: "main: hf_signal_wait on 'delivered'". By its driver, between turns. */
+void hf_crew_put_waits(const hf_crew *crew, hf_buf *out);
 /* Whether all members have ended. */
 bool hf_crew_is_over(const hf_crew *crew);
 /* Sets the clock of its members (hf_now and hf_wall_now). It never goes back. */
@@ -87,6 +92,9 @@ void hf_crew_set_now(hf_crew *crew, hf_time now);
  * refused (HF_ERR_INVALID). In a crew that is not strict both get a timer like any other wait, as in histories of
  * the first version. */
 void hf_crew_set_strict(hf_crew *crew, bool is_strict);
+/* A join whose quorum is missed says how many have succeeded, with the first failure as its cause. In a crew that tells the
+ * first it reports that failure alone, if it has the same status, as in histories before rule 10 of the worker. */
+void hf_crew_set_tells_first(hf_crew *crew, bool tells_first);
 /* The class of stack of members that are forked from now on without .stack_size; 0 = the runtime's default. */
 void hf_crew_set_stack(hf_crew *crew, size_t stack_size);
 /* Seeds hf_random on its fibers again. */

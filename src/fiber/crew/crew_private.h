@@ -46,6 +46,9 @@ bool hf_crew_is_past(const hf_crew *crew, hf_instant deadline);
 /* The value that hf_time_left returns for `ns`: in a strict crew a span that a member can wait for. */
 int64_t hf_crew_time_left(const hf_crew *crew, int64_t ns);
 
+/* See hf_crew_set_tells_first. Accepts NULL: not of a crew. */
+bool hf_crew_tells_first(const hf_crew *crew);
+
 /* The ops of the member's crew, if it knows signals, and its state; NULL = it has none. */
 const hf_crew_ops *hf_crew_signals(const hf_fiber *self, void **ret_state);
 

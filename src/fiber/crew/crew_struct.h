@@ -32,6 +32,7 @@ struct hf_crew {
     bool is_evicted;
     bool is_disturbed;
     bool is_strict;      /* see hf_crew_set_strict */
+    bool tells_first;    /* see hf_crew_set_tells_first */
     uint8_t stack_class; /* of members that ask for no other */
 };
 

@@ -201,8 +201,10 @@ static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_b
     return status;
 }
 
-static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options,
-                             hf_branch **ret_branch)
+/* Inlined into hf_fork, which is called millions of times a second; a job's fork calls make_job_branch. */
+static inline __attribute__((always_inline)) hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body,
+                                                                   void *arg, const hf_fork_options *options,
+                                                                   hf_branch **ret_branch)
 {
     hf_runtime *rt = scope->rt;
     hf_sched *sched = self->rt == rt ? self->sched : NULL;
@@ -216,29 +218,24 @@ static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void
     branch->stack_class = scope->home->stack_class;
     branch->on = scope->on;
     branch->index = 0;
-    branch->drop = NULL;
-    branch->name = NULL;
-    branch->keep = false;
+    branch->drop = options->drop;
+    branch->name = options->name;
+    branch->keep = options->ret_branch != NULL;
     branch->is_delayed = false;
-    if (HF_LIKELY(options != NULL)) {
-        branch->drop = options->drop;
-        branch->name = options->name;
-        branch->keep = options->ret_branch != NULL;
-        if (HF_UNLIKELY(options->on != NULL)) {
-            branch->on = options->on;
-        }
-        if (HF_UNLIKELY(options->stack_size != 0)) {
-            branch->stack_class = hf_stack_class_of(options->stack_size);
-        }
-        if (HF_UNLIKELY(options->delay.ns > 0)) {
-            hf_set_place(self, options->file, options->line);
-            branch->is_delayed = true;
-            branch->delay_ns = options->delay.ns;
-        }
+    if (HF_UNLIKELY(options->on != NULL)) {
+        branch->on = options->on;
+    }
+    if (HF_UNLIKELY(options->stack_size != 0)) {
+        branch->stack_class = hf_stack_class_of(options->stack_size);
+    }
+    if (HF_UNLIKELY(options->delay.ns > 0)) {
+        hf_set_place(self, options->file, options->line);
+        branch->is_delayed = true;
+        branch->delay_ns = options->delay.ns;
     }
     if (HF_UNLIKELY(branch->on != NULL || self->kind == HF_FIBER_MEMBER)) {
         const hf_crew *crew = branch->on != NULL ? hf_crew_of_dispatcher(branch->on) : NULL;
-        if (crew != NULL && (options == NULL || options->stack_size == 0)) {
+        if (crew != NULL && options->stack_size == 0) {
             branch->stack_class = crew->stack_class;
         }
         hf_status status = hf_dispatch_hold(self, branch);
@@ -249,6 +246,12 @@ static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void
     }
     *ret_branch = branch;
     return HF_OK;
+}
+
+static HF_NOINLINE hf_status make_job_branch(hf_fiber *self, hf_scope *scope, hf_crew_job *job,
+                                             const hf_fork_options *options, hf_branch **ret_branch)
+{
+    return make_branch(self, scope, NULL, job, options, ret_branch);
 }
 
 /* A branch that its scope did not take. Accepts NULL. */
@@ -322,7 +325,7 @@ hf_status hf_fork_job(hf_fiber *self, hf_scope *scope, hf_crew_job *job, const c
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "a shield has no children: open a scope inside it");
     }
     hf_fork_options options = {.size = sizeof options, .name = name, .ret_branch = ret_branch};
-    hf_status status = make_branch(self, scope, NULL, job, &options, &branch);
+    hf_status status = make_job_branch(self, scope, job, &options, &branch);
     if (status == HF_OK) {
         status = submit_with_handle(self, scope, branch, ret_branch);
     }

@@ -1,5 +1,6 @@
 /* Joining: waits for the last child, clears a cancel of the scope's own, and returns the result of the policy. See
  * scope.c, fiber-J1 to fiber-J3. */
+#include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
@@ -127,6 +128,13 @@ static hf_status verdict_of(hf_scope *scope, const hf_tally *tally, bool *ret_ti
     return status;
 }
 
+/* A missed quorum is more than its first failure: the hook's sentence stays, and that failure is its cause. */
+static bool is_missed_quorum(const hf_fiber *self, const hf_scope *scope, hf_status status)
+{
+    return status == HF_ERR_FAILED && scope->policy.hooks == &hf_join_quorum_hooks && scope->first != NULL &&
+           !hf_crew_tells_first(self->crew);
+}
+
 static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool is_timeout)
 {
     if (status == HF_OK) {
@@ -138,7 +146,10 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
         (void)timeout_of(scope, text, sizeof text);
         return hf_refuse_at(self, status, "hf_join", "%s", text);
     }
-    if (scope->first != NULL && scope->first->as == status) {
+    if (is_missed_quorum(self, scope, status)) {
+        hf_runtime *rt = self->kind == HF_FIBER_THREAD ? NULL : self->rt;
+        hf_self_fail(self, hf_box_new(rt, status, NULL, "hf_join", self->failure->message, hf_box_ref(scope->first)));
+    } else if (scope->first != NULL && scope->first->as == status) {
         hf_self_fail(self, hf_box_ref(scope->first));
     } else if (status == HF_ERR_CANCELED && scope->ended_cause == HF_CAUSE_NONE && scope->tally.canceled > 0) {
         unsigned long long count = scope->tally.canceled;

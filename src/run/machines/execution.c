@@ -111,6 +111,7 @@ hf_status hf_execution_closed_event(hf_apply *a, hf_run *run, const hf_pb_histor
     hf_run_drop_pending(a->memory, run, a->effects);
     hf_assert(run->close_event_id == run->event_count); /* run-R4: it is the last */
     hf_children_leave(a->memory, run, hf_event_is_of_reset(event));
+    hf_owned_set(a->memory, &run->next_run_id, next_run_id(event));
     hf_start_facts facts;
     bool is_last = (next_run_id(event).len == 0 && !hf_event_is_of_reset(event)) || HF_CANARY(HF_BUG_EACH_RUN_TELLS);
     run->is_untold = is_last && hf_run_has_listener(run, a->memory->scratch, &facts);

@@ -24,9 +24,14 @@ static void count(hf_stream *stream, bool is_failure)
     hf_assert(!stream->is_answered || stream->is_watching); /* server-D2: one answer */
     stream->is_answered = true;
     hf_heap_remove(&stream->link->deadlines, &stream->deadline);
+    size_t ignored = 0;
+    size_t place = stream->route != NULL ? (size_t)(stream->route - hf_routes(&ignored)) : SIZE_MAX;
     atomic_fetch_add(&door->calls, 1);
-    if (is_failure) {
-        atomic_fetch_add(&door->failures, 1);
+    atomic_fetch_add(&door->failures, is_failure ? 1 : 0);
+    if (place != SIZE_MAX) {
+        hf_assert(place < HF_COUNT_OF(door->by_route));
+        atomic_fetch_add(&door->by_route[place].calls, 1);
+        atomic_fetch_add(&door->by_route[place].failures, is_failure ? 1 : 0);
     }
 }
 
@@ -155,19 +160,28 @@ void hf_answer_status(hf_stream *stream, int code, const char *text, const hf_pb
 
 void hf_answer_http(hf_stream *stream, const char *http_status)
 {
+    static const char TEXT[] = "This is a gRPC server: requests are POST with content-type application/grpc.\n";
     hf_op op;
     hf_op_init(&op);
-    hf_h2_field fields[] = {{HF_STR(":status"), hf_str_of(http_status)}};
+    hf_h2_field fields[] = {{HF_STR(":status"), hf_str_of(http_status)},
+                            {HF_STR("content-type"), HF_STR("text/plain; charset=utf-8")}};
+    hf_buf *out = &stream->h2.out;
     count(stream, true);
-    if (hf_h2_respond(&op, stream->link->h2, &stream->h2, fields, 1, true) != HF_OK) {
+    hf_buf_put(out, TEXT, sizeof TEXT - 1);
+    if (hf_buf_status(out) != HF_OK ||
+        hf_h2_respond(&op, stream->link->h2, &stream->h2, fields, HF_COUNT_OF(fields), false) != HF_OK) {
+        hf_buf_deinit(out);
         hf_h2_reset(stream->link->h2, &stream->h2, HF_H2_INTERNAL_ERROR);
+        return;
     }
+    hf_h2_put(stream->link->h2, &stream->h2, sizeof TEXT - 1);
+    hf_h2_end(stream->link->h2, &stream->h2, NULL, 0);
 }
 
-/* A poll that the stop of the door ended: a worker is told that there was no task, others come again. */
+/* A call that the stop of the door ended: a worker that polled is told that there was no task, others come again. */
 static bool answer_drained(hf_stream *stream)
 {
-    if (stream->call.status != HF_ERR_CANCELED || stream->link->stage == HF_STAGE_SERVING || !stream->route->is_poll) {
+    if (stream->call.status != HF_ERR_CANCELED || stream->link->stage == HF_STAGE_SERVING) {
         return false;
     }
     if (stream->call.method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE ||

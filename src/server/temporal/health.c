@@ -13,7 +13,8 @@ static health health_of(const hf_stream *stream, hf_str name)
     const hf_route *routes = hf_routes(&count);
     bool is_known = name.len == 0;
     for (size_t i = 0; i < count && !is_known; i++) {
-        is_known = hf_str_equal(name, hf_str_of(routes[i].service));
+        bool is_here = stream->link->door->options.has_tests || !routes[i].is_of_tests;
+        is_known = is_here && hf_str_equal(name, hf_str_of(routes[i].service));
     }
     if (!is_known) {
         return SERVICE_UNKNOWN;
@@ -68,9 +69,23 @@ void hf_health_watch(hf_stream *stream, hf_str request)
         hf_h2_reset(stream->link->h2, &stream->h2, HF_H2_INTERNAL_ERROR);
         return;
     }
-    stream->is_watching = true;
     stream->is_answered = true;
+    stream->is_watching = true;
     tell(stream, state);
+    hf_stream_set_deadline(stream, INT64_MAX); /* the caller's own, if it has one */
+    if (stream->link->stage != HF_STAGE_SERVING) {
+        hf_health_tell(stream);
+    }
+}
+
+void hf_health_expire(hf_stream *stream)
+{
+    static const hf_h2_field LATE[] = {{HF_STR_INIT("grpc-status"), HF_STR_INIT("4")},
+                                       {HF_STR_INIT("grpc-message"), HF_STR_INIT("context deadline exceeded")}};
+    hf_assert(stream->is_watching && stream->is_answered);
+    if (!stream->h2.is_ended) {
+        hf_h2_end(stream->link->h2, &stream->h2, LATE, HF_COUNT_OF(LATE));
+    }
 }
 
 /* The last word to a watcher, and the end of its stream: the door stops. */

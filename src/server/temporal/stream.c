@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define SECOND_NS INT64_C(1000000000)
+#define DEADLINE_WORDS "context deadline exceeded" /* grpc-go's */
 
 enum {
     TASK_POLL_SECONDS = 60,    /* after which the engine answers a poll of tasks by itself ... */
@@ -33,7 +34,7 @@ static int64_t now_of(const hf_stream *stream)
     return env->ops->now(env).ns;
 }
 
-static void set_deadline(hf_stream *stream, int64_t at_ns)
+void hf_stream_set_deadline(hf_stream *stream, int64_t at_ns)
 {
     int64_t at = at_ns < stream->until_ns ? at_ns : stream->until_ns;
     if (at == INT64_MAX) {
@@ -75,6 +76,10 @@ static hf_h2_stream *on_begin(void *state, int32_t id)
     if (link->stream_count >= HF_DOOR_STREAMS_MAX || link->stage != HF_STAGE_SERVING) {
         return NULL;
     }
+    if (link->stream_count >= HF_DOOR_STREAMS_EACH_MIN &&
+        atomic_load(&door->streams) >= (uint64_t)door->options.streams_max) {
+        return NULL;
+    }
     hf_stream *stream = door->env->ops->allocate(door->env, sizeof *stream, 0);
     if (stream == NULL) {
         return NULL;
@@ -87,7 +92,7 @@ static hf_h2_stream *on_begin(void *state, int32_t id)
     link->has_begun = true;
     atomic_store(&link->idle_ns, 0);
     atomic_fetch_add(&door->streams, 1);
-    set_deadline(stream, now_of(stream) + HF_DOOR_HEAD_SECONDS * SECOND_NS);
+    hf_stream_set_deadline(stream, now_of(stream) + HF_DOOR_HEAD_SECONDS * SECOND_NS);
     return &stream->h2;
 }
 
@@ -293,18 +298,16 @@ static void on_head(void *state, hf_h2_stream *h2)
         return;
     }
     stream->is_headed = true;
-    set_deadline(stream, now_of(stream) + HF_DOOR_BODY_SECONDS * SECOND_NS);
-    if (!stream->is_post) {
-        hf_answer_http(stream, "405");
-    } else if (!stream->is_grpc) {
-        hf_answer_http(stream, "415");
+    hf_stream_set_deadline(stream, now_of(stream) + HF_DOOR_BODY_SECONDS * SECOND_NS);
+    if (!stream->is_post || !stream->is_grpc) {
+        stream->http = stream->is_post ? "415" : "405";
     } else if (stream->is_bad_head || stream->path == NULL) {
         hf_answer_status(stream, HF_GRPC_INTERNAL, "malformed headers: the path or grpc-timeout", NULL, NULL);
     } else if (stream->has_encoding) {
         hf_answer_status(stream, HF_GRPC_UNIMPLEMENTED,
                          "grpc: Decompressor is not installed for this grpc-encoding; use gzip", NULL, NULL);
     } else {
-        stream->route = hf_route_find(hf_str_of(stream->path), &has_service);
+        stream->route = hf_route_find(hf_str_of(stream->path), stream->link->door->options.has_tests, &has_service);
         if (stream->route == NULL) {
             answer_unknown(stream, has_service);
         } else {
@@ -323,7 +326,7 @@ static void on_data(void *state, hf_h2_stream *h2, hf_str bytes)
     hf_grpc_frame frame;
     hf_op op;
     hf_op_init(&op);
-    if (stream->is_answered || stream->is_complete) {
+    if (stream->is_answered || stream->is_complete || stream->http != NULL) {
         return;
     }
     if (link->in_len + bytes.len > HF_DOOR_IN_LEN_MAX) {
@@ -336,6 +339,11 @@ static void on_data(void *state, hf_h2_stream *h2, hf_str bytes)
     link->in_len += stream->in.len - before;
     if (hf_buf_status(&stream->in) == HF_ERR_NOMEM) {
         hf_answer_status(stream, HF_GRPC_RESOURCE_EXHAUSTED, "no memory for the request", NULL, NULL);
+        return;
+    }
+    if (stream->route->kind == HF_ROUTE_REFLECTION) {
+        hf_stream_set_deadline(stream, now_of(stream) + HF_DOOR_BODY_SECONDS * SECOND_NS);
+        hf_reflect_take(stream);
         return;
     }
     hf_status status =
@@ -409,6 +417,20 @@ static hf_span poll_timeout(const hf_stream *stream)
     return hf_nanoseconds(left >= usual ? 0 : left > 0 ? left : 1);
 }
 
+static bool is_within_rate(hf_stream *stream, hf_str namespace_)
+{
+    static const hf_pb_resource_exhausted_failure OVER = {.cause = HF_RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+                                                          .scope = HF_RESOURCE_EXHAUSTED_SCOPE_NAMESPACE};
+    hf_door *door = stream->link->door;
+    if (door->rates == NULL || namespace_.len == 0 || hf_rates_take(door->rates, namespace_, now_of(stream))) {
+        return true;
+    }
+    atomic_fetch_add(&door->limited, 1);
+    hf_answer_status(stream, HF_GRPC_RESOURCE_EXHAUSTED, "namespace rate limit exceeded",
+                     &hf_pb_resource_exhausted_failure_type, &OVER);
+    return false;
+}
+
 static void ask(hf_stream *stream, hf_str bytes)
 {
     hf_link *link = stream->link;
@@ -416,6 +438,10 @@ static void ask(hf_stream *stream, hf_str bytes)
     const hf_method_info *info = hf_method_info_of(stream->route->method);
     hf_op op;
     hf_op_init(&op);
+    if (stream->until_ns != INT64_MAX && stream->until_ns <= now_of(stream)) { /* nobody waits for it any more */
+        hf_answer_status(stream, HF_GRPC_DEADLINE_EXCEEDED, DEADLINE_WORDS, NULL, NULL);
+        return;
+    }
     void *request = hf_arena_zero(&stream->arena, info->request_type->size, 16);
     hf_status status =
         request != NULL ? hf_pb_decode(&op, info->request_type, bytes, &stream->arena, request) : HF_ERR_NOMEM;
@@ -424,14 +450,15 @@ static void ask(hf_stream *stream, hf_str bytes)
                          op.message[0] != '\0' ? op.message : "no memory for the request", NULL, NULL);
         return;
     }
-    if (!hf_permit_request(stream, info->request_type, request)) {
+    if (!hf_permit_request(stream, info->request_type, request) ||
+        !is_within_rate(stream, hf_request_namespace(info->request_type, request))) {
         return;
     }
     hf_call_init(&stream->call, stream->route->method, request, &stream->arena, on_done);
     stream->call.state = stream;
     stream->call.timeout = poll_timeout(stream);
     stream->call.replays = !stream->is_person; /* to a person a history ends with what is written */
-    set_deadline(stream, INT64_MAX);
+    hf_stream_set_deadline(stream, INT64_MAX);
     if (stream->is_answered) {
         return;
     }
@@ -440,6 +467,9 @@ static void ask(hf_stream *stream, hf_str bytes)
     hf_fiber *self = hf_enter(NULL);
     hf_service_submit(door->service, &stream->call);
     hf_leave(self);
+    if (link->stage != HF_STAGE_SERVING) { /* its head came before the stop: it does not wait, either */
+        hf_stream_drain(stream);
+    }
 }
 
 static void on_end(void *state, hf_h2_stream *h2)
@@ -451,6 +481,14 @@ static void on_end(void *state, hf_h2_stream *h2)
         return;
     }
     stream->is_complete = true;
+    if (stream->http != NULL) {
+        hf_answer_http(stream, stream->http);
+        return;
+    }
+    if (stream->route->kind == HF_ROUTE_REFLECTION) {
+        hf_reflect_end(stream);
+        return;
+    }
     bool is_open = open_message(stream, &bytes);
     drop_in(stream);
     if (!is_open) {
@@ -465,6 +503,8 @@ static void on_end(void *state, hf_h2_stream *h2)
         break;
     case HF_ROUTE_HEALTH_WATCH:
         hf_health_watch(stream, bytes);
+        break;
+    case HF_ROUTE_REFLECTION: /* hf_reflect_end */
         break;
     }
 }
@@ -499,21 +539,27 @@ void hf_stream_done(hf_stream *stream)
 
 void hf_stream_expire(hf_stream *stream)
 {
+    if (stream->is_watching) {
+        hf_health_expire(stream);
+        return;
+    }
     if (stream->is_answered || stream->is_closed) {
         return;
     }
-    if (!stream->is_complete && now_of(stream) < stream->until_ns) { /* a request that dribbles in */
+    if (stream->is_talking || (!stream->is_complete && now_of(stream) < stream->until_ns)) { /* it dribbles in */
         hf_h2_reset(stream->link->h2, &stream->h2, HF_H2_ENHANCE_YOUR_CALM);
         return;
     }
     hf_stream_cancel(stream);
-    hf_answer_status(stream, HF_GRPC_DEADLINE_EXCEEDED, "context deadline exceeded", NULL, NULL);
+    hf_answer_status(stream, HF_GRPC_DEADLINE_EXCEEDED, DEADLINE_WORDS, NULL, NULL);
 }
 
 void hf_stream_drain(hf_stream *stream)
 {
     if (stream->is_watching) {
         hf_health_tell(stream);
+    } else if (stream->is_talking && !stream->is_complete) {
+        hf_reflect_end(stream);
     } else if (stream->is_asked && (stream->route->is_poll || stream->link->stage == HF_STAGE_CLOSING)) {
         hf_stream_cancel(stream);
     }

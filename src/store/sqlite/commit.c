@@ -159,6 +159,29 @@ static hf_status give_up(hf_sqlite *store, hf_op *op)
         sqlite3_db_filename(store->db, "main"));
 }
 
+/* The end of a transaction, after which its outcome is certain, or the store is poisoned (store-S5). */
+static hf_status end_commit(hf_sqlite *store, hf_op *op)
+{
+    hf_assert(sqlite3_get_autocommit(store->db) == 0); /* store-S1: all writes are in one transaction */
+    int rc = hf_sqlite_step_plain(store, HF_PLAIN_COMMIT, 0, NULL);
+    if (rc != SQLITE_OK) {
+        hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
+        roll_back(store);
+        if (rc == SQLITE_FULL && !store->is_poisoned && wipe_unfinished(store)) {
+            return status;
+        }
+        store->is_poisoned = true;
+        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened (%s): %sopen the database again",
+                       rc == SQLITE_FULL ? "the disk is full" : sqlite3_errstr(rc),
+                       rc == SQLITE_FULL ? "make room, then " : "");
+    }
+    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* with durability normal no sync has written the log */
+        store->is_poisoned = true;
+        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: open the database again");
+    }
+    return HF_OK;
+}
+
 hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
 {
     hf_op *op = &request->op;
@@ -184,25 +207,35 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
         roll_back(store);
         return status;
     }
-    hf_assert(sqlite3_get_autocommit(store->db) == 0); /* store-S1: all writes are in one transaction */
-    rc = hf_sqlite_step_plain(store, HF_PLAIN_COMMIT, 0, NULL);
-    if (rc != SQLITE_OK) {
-        hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
-        roll_back(store);
-        if (rc == SQLITE_FULL && !store->is_poisoned && wipe_unfinished(store)) {
-            return status;
-        }
-        store->is_poisoned = true;
-        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened (%s): %sopen the database again",
-                       rc == SQLITE_FULL ? "the disk is full" : sqlite3_errstr(rc),
-                       rc == SQLITE_FULL ? "make room, then " : "");
-    }
-    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* with durability normal no sync has written the log */
-        store->is_poisoned = true;
-        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: open the database again");
-    }
+    HF_TRY(end_commit(store, op));
     hf_assert(request->commit == store->last_commit + 1); /* store-S4 */
     store->last_commit = request->commit;
     store->commits++;
+    return HF_OK;
+}
+
+hf_status hf_sqlite_shrink(hf_sqlite *store, hf_store_request *request)
+{
+    hf_op *op = &request->op;
+    int64_t before = 0;
+    int64_t after = 0;
+    if (is_time_to_look(store) && is_gone(store)) {
+        return give_up(store, op);
+    }
+    int rc = hf_sqlite_step_plain(store, HF_PLAIN_FREE_COUNT, 0, &before);
+    if (rc == SQLITE_OK && before == 0) {
+        return HF_OK;
+    }
+    rc = rc == SQLITE_OK ? hf_sqlite_step_plain(store, HF_PLAIN_BEGIN, 0, NULL) : rc;
+    rc = rc == SQLITE_OK ? sqlite3_exec(store->db, "PRAGMA incremental_vacuum(256)", NULL, NULL, NULL) : rc;
+    rc = rc == SQLITE_OK ? hf_sqlite_step_plain(store, HF_PLAIN_FREE_COUNT, 0, &after) : rc;
+    if (rc != SQLITE_OK) {
+        hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot give space back");
+        roll_back(store);
+        return status;
+    }
+    HF_TRY(end_commit(store, op));
+    hf_assert(after <= before);
+    request->more = after > 0 && after < before;
     return HF_OK;
 }

@@ -178,6 +178,14 @@ static hf_status create(hf_op *op, hf_sqlite *store, const char *path, const hf_
     return rc == SQLITE_OK ? migrate(op, store) : fail_opening(op, store->db, rc, path);
 }
 
+/* A file of this version or a later one can be read as it is. The tables that it lacks are empty ones of the connection. */
+enum { VERSION_READABLE = 2 };
+_Static_assert(HF_SCHEMA_VERSION == 3, "LATER_TABLES has the tables of all versions after VERSION_READABLE");
+static const char LATER_TABLES[] = "PRAGMA query_only=OFF;"
+                                   "CREATE TEMP TABLE block (id INTEGER PRIMARY KEY, v BLOB NOT NULL);"
+                                   "CREATE TEMP TABLE summary (id INTEGER PRIMARY KEY, v BLOB NOT NULL);"
+                                   "PRAGMA query_only=ON";
+
 /* Step 3 or 4 above. A file without tables and without an application id is new: its creation was interrupted after the first of
  * its two transactions (auto_vacuum has one of its own). */
 static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
@@ -202,13 +210,17 @@ static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const 
     if (id != HF_SQLITE_APPLICATION_ID) {
         return hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", path);
     }
-    if (options->read_only && version < HF_SCHEMA_VERSION) {
+    if (options->read_only && version < VERSION_READABLE) {
         return hf_fail(op, HF_ERR_UNSUPPORTED,
                        "%s has version %d, but a read-only opening needs version %d: let a program with this "
                        "version of the library open it once, which brings it up to date",
-                       path, version, HF_SCHEMA_VERSION);
+                       path, version, VERSION_READABLE);
     }
-    return HF_OK;
+    if (options->read_only && version < HF_SCHEMA_VERSION) {
+        store->is_older = true;
+        rc = sqlite3_exec(store->db, LATER_TABLES, NULL, NULL, NULL);
+    }
+    return rc == SQLITE_OK ? HF_OK : fail_opening(op, store->db, rc, path);
 }
 
 /* The statement returns its row before it commits: only the step after that tells whether the change was made. */
@@ -234,7 +246,9 @@ static hf_status make_ready(hf_op *op, hf_sqlite *store, const char *path, const
         return hf_fail(op, HF_ERR_UNSUPPORTED, "%s cannot have a write-ahead log in this place", path);
     }
     if (rc == SQLITE_OK) {
-        HF_TRY(migrate(op, store));
+        if (!options->read_only || !store->is_older) {
+            HF_TRY(migrate(op, store));
+        }
         rc = read_number(store->db, "PRAGMA page_size", &store->page_size);
     }
     if (rc == SQLITE_OK) {

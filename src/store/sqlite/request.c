@@ -143,6 +143,8 @@ static hf_status dispatch(hf_sqlite *store, hf_store_request *request)
         return hf_sqlite_checkpoint(store, request);
     case HF_STORE_BACKUP:
         return hf_sqlite_backup_step(store, request);
+    case HF_STORE_SHRINK:
+        return hf_sqlite_shrink(store, request);
     case HF_STORE_STATS:
         return hf_sqlite_stats(store, request);
     }

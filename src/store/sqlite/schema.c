@@ -4,12 +4,14 @@
 
 extern const char hf_schema_0001[]; /* schema/0001_tables.sql and so on, embedded by schema/schema.cmake */
 extern const char hf_schema_0002[];
+extern const char hf_schema_0003[];
 
 const hf_schema_step *hf_schema_steps(size_t *ret_count)
 {
     static const hf_schema_step STEPS[] = {
         {1, hf_schema_0001},
         {2, hf_schema_0002},
+        {3, hf_schema_0003},
     };
     _Static_assert(HF_COUNT_OF(STEPS) == HF_SCHEMA_VERSION, "a step per version");
     *ret_count = HF_COUNT_OF(STEPS);

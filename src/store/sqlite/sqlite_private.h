@@ -88,7 +88,7 @@ typedef struct hf_schema_step {
     const char *sql; /* run in one transaction */
 } hf_schema_step;
 
-#define HF_SCHEMA_VERSION 2
+#define HF_SCHEMA_VERSION 3
 
 /* All steps of this program, and their number. */
 const hf_schema_step *hf_schema_steps(size_t *ret_count);
@@ -144,7 +144,8 @@ typedef struct hf_sqlite {
     uint64_t commits;        /* since open */
     uint64_t checkpoints;    /* since open */
     hf_sqlite_backup backup; /* the one under way */
-    sqlite3_stmt *plain[HF_PLAIN_COUNT];                          /* prepared when first used */
+    sqlite3_stmt *plain[HF_PLAIN_COUNT]; /* prepared when first used */
+    bool is_older;                       /* only read: the file lacks tables of later versions */
     sqlite3_stmt *statements[HF_TABLE_COUNT][HF_STATEMENT_COUNT]; /* the same */
 } hf_sqlite;
 
@@ -183,6 +184,8 @@ hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what);
 int hf_sqlite_read_last_commit(hf_sqlite *store);
 
 hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request);
+/* Gives some pages of the free list back, as a transaction of its own: the tables are as before. */
+hf_status hf_sqlite_shrink(hf_sqlite *store, hf_store_request *request);
 hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request);
 hf_status hf_sqlite_get(hf_sqlite *store, hf_store_request *request);
 hf_status hf_sqlite_scan(hf_sqlite *store, hf_store_request *request);

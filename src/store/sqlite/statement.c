@@ -1,7 +1,7 @@
 /* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same six statements: they are built
  * from literals here, prepared when first used and kept.
  *
- *     number        id = a                       journal, run, name_log
+ *     number        id = a                       journal, run, name_log, block, summary
  *     packed        id = a * 2^20 + b            history: 0 <= a < 2^42, 0 <= b < 2^20
  *     text          text                         meta
  *     text, number  text, a                      task
@@ -46,6 +46,8 @@ static const struct {
     [HF_TABLE_TASK] = {SHAPE_TEXT_NUMBER, TWO("task", "queue", "id")},
     [HF_TABLE_INBOX] = {SHAPE_TWO_NUMBERS, TWO("inbox", "run", "id")},
     [HF_TABLE_NAME_LOG] = {SHAPE_NUMBER, ONE("name_log", "id")},
+    [HF_TABLE_BLOCK] = {SHAPE_NUMBER, ONE("block", "id")},
+    [HF_TABLE_SUMMARY] = {SHAPE_NUMBER, ONE("summary", "id")},
 };
 
 _Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its statements");

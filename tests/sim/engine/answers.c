@@ -25,6 +25,7 @@ static void on_answered(sim_world *world, sim_call *call)
     sim_slot *slot = sim_slot_of(call->actor);
     check_fits(world, call);
     sim_saw_answer(world, call->log, call);
+    sim_published(world, call, call->call.status == HF_OK);
     if (!sim_is_mine(call)) {
         sim_along_lose(world, call);
         return;
@@ -59,6 +60,7 @@ static void on_second(sim_world *world, sim_call *call)
 {
     check_fits(world, call);
     sim_saw_answer(world, call->log, call);
+    sim_published(world, call, call->call.status == HF_OK);
     sim_along_lose(world, call);
 }
 
@@ -185,6 +187,7 @@ static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
         sim_answer_updates(world, slot, call, request);
     }
     sim_along_ask(world, slot, request);
+    sim_publish_task(world, call, slot->run_id, slot->workflow_id, request);
     if (slot->worker->sticky) {
         request->sticky_attributes = HF_ARENA_NEW(&call->arena, hf_pb_sticky_execution_attributes);
         request->sticky_attributes->worker_task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
@@ -244,6 +247,7 @@ static void fill_activity(sim_world *world, sim_slot *slot, sim_call *call)
             HF_ARENA_NEW(&call->arena, hf_pb_record_activity_task_heartbeat_request);
         *request = (hf_pb_record_activity_task_heartbeat_request){
             .task_token = token, .namespace = HF_STR(SIM_NAMESPACE), .details = sim_payload(call, "half", 0)};
+        sim_publish_beat(world, call, slot, request);
         call->call.request = request;
         return;
     }
@@ -267,6 +271,7 @@ static void fill_activity(sim_world *world, sim_slot *slot, sim_call *call)
 static void on_beat(sim_world *world, sim_call *call)
 {
     sim_slot *slot = sim_slot_of(call->actor);
+    sim_published(world, call, call->call.status == HF_OK);
     if (!sim_is_mine(call)) {
         return;
     }

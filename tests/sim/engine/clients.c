@@ -2,6 +2,7 @@
  * janitor signals every workflow until all of them are over. */
 #include "sim/engine/along.h"
 #include "sim/engine/asks.h"
+#include "sim/engine/batches.h"
 #include "sim/engine/children.h"
 #include "sim/engine/operator.h"
 #include "sim/engine/resets.h"
@@ -90,6 +91,7 @@ static void fill_start(sim_world *world, sim_call *call, const sim_op *op)
     if (op->is_chain) {
         sim_chain_fill(world, op, &call->arena, request);
     }
+    sim_keep_tempts(world, request);
     sim_along_start(world, call, op, request);
     sim_attach_fill(call, op, request);
     call->call.request = request;
@@ -432,7 +434,9 @@ static void next_operation(sim_world *world, sim_client *client)
             sim_read_back(world);
         } else if (chance >= 91) {
             sim_list(world);
-        } else if (chance >= 85) {
+        } else if (chance >= 88) {
+            sim_read_stream(world);
+        } else if (chance >= 83) {
             read_history(world, client);
         } else {
             describe(world, workflow);
@@ -531,7 +535,7 @@ static void sweep(sim_world *world, sim_actor *actor)
     }
     if (world->janitor_at == sim_name_count(world)) {
         bool busy = world->janitor_open > 0 || sim_askers_are_busy(world) || sim_operators_are_busy(world) ||
-                    sim_resets_are_busy(world);
+                    sim_resets_are_busy(world) || sim_batches_are_busy(world);
         for (int i = 0; i < world->knobs.clients; i++) {
             busy = busy || world->clients[i].busy || world->clients[i].watching;
         }
@@ -574,4 +578,5 @@ void sim_clients_init(sim_world *world)
     sim_askers_init(world);
     sim_operators_init(world);
     sim_resets_init(world);
+    sim_batches_init(world);
 }

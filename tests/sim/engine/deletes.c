@@ -38,7 +38,8 @@ static int find_busy(const sim_world *world)
 bool sim_delete_tempts(sim_world *world)
 {
     return world->ops.count >= 8 && world->knobs.deletes > 0 &&
-           (sim_chance(world, world->knobs.deletes) || (find_busy(world) >= 0 && sim_chance(world, 300)));
+           (sim_chance(world, world->knobs.deletes) || (find_busy(world) >= 0 && sim_chance(world, 300)) ||
+            (sim_chance(world, 250) && sim_published_run(world) < world->runs.count));
 }
 
 void sim_delete_choose(sim_world *world, sim_op *op)
@@ -57,6 +58,13 @@ void sim_delete_choose(sim_world *world, sim_op *op)
     if (busy >= 0 && sim_chance(world, 700)) {
         op->workflow = busy;
         op->run_id[0] = '\0';
+    }
+    size_t published = sim_published_run(world);
+    int owner = 0;
+    if (published < world->runs.count && sim_chance(world, 800) && /* a run of a chain that goes on without it */
+        sscanf(world->runs.items[published].workflow_id, "wf-%d", &owner) == 1 && owner < world->knobs.workflows) {
+        op->workflow = owner;
+        (void)snprintf(op->run_id, sizeof op->run_id, "%s", world->runs.items[published].run_id);
     }
     op->is_all = op->run_id[0] == '\0' && sim_chance(world, 400);
 }
@@ -77,7 +85,7 @@ static void mark(sim_world *world, const sim_op *op)
     for (size_t i = 0; i < world->runs.count; i++) {
         sim_run_log *log = &world->runs.items[i];
         if (op->run_id[0] != '\0' ? strcmp(log->run_id, op->run_id) == 0 : is_of(log, op->workflow)) {
-            log->may_be_gone = true;
+            log->may_be_gone = log->is_unwanted = true;
         }
     }
 }
@@ -121,8 +129,8 @@ void sim_delete_answered(sim_world *world, const sim_op *op)
         sim_run_log *log = &world->runs.items[i];
         bool is_it = op->run_id[0] != '\0' && strcmp(log->run_id, op->run_id) == 0;
         /* Runs that lost their names to an earlier deletion are not found by their id. */
-        bool is_one_of_all = op->is_all && op->is_first && !op->maybe && i < op->runs && is_of(log, op->workflow) &&
-                             is_known(world, log);
+        bool is_one_of_all = op->is_all && op->is_first && !op->maybe && !world->is_retaining && i < op->runs &&
+                             is_of(log, op->workflow) && is_known(world, log);
         log->is_deleted = log->is_deleted || is_it || is_one_of_all;
     }
 }
@@ -159,24 +167,29 @@ void sim_check_current(sim_world *world, int workflow, hf_str run_id, int64_t ne
 bool sim_is_gone_below(const sim_world *world, const sim_run_log *log)
 {
     int workflow = 0;
-    return sscanf(log->workflow_id, "wf-%d", &workflow) == 1 && workflow < SIM_WORKFLOWS_MAX &&
-           number_of(world, hf_str_of(log->run_id)) < world->gone_below[workflow];
+    return (world->is_retaining && !world->is_settled) ||
+           (sscanf(log->workflow_id, "wf-%d", &workflow) == 1 && workflow < SIM_WORKFLOWS_MAX &&
+            number_of(world, hf_str_of(log->run_id)) < world->gone_below[workflow]);
 }
 
 bool sim_may_be_gone(const sim_world *world, const char *run_id)
 {
+    if (world->is_retaining && !world->is_settled) {
+        return true;
+    }
     for (size_t i = 0; i < world->runs.count; i++) {
-        if (strcmp(world->runs.items[i].run_id, run_id) == 0) {
-            return world->runs.items[i].may_be_gone;
+        if (strcmp(world->runs.items[i].run_id, run_id) == 0 && world->runs.items[i].may_be_gone) {
+            return true;
         }
     }
-    return false;
+    return sim_is_retired(world, run_id);
 }
 
 bool sim_had_deletes(const sim_world *world, const char *workflow_id)
 {
     int workflow = 0;
-    return sscanf(workflow_id, "wf-%d", &workflow) == 1 && workflow < SIM_WORKFLOWS_MAX && world->deletes[workflow] > 0;
+    return world->is_retaining || (sscanf(workflow_id, "wf-%d", &workflow) == 1 && workflow < SIM_WORKFLOWS_MAX &&
+                                   world->deletes[workflow] > 0);
 }
 
 static void on_read(sim_world *world, sim_call *call)

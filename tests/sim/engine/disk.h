@@ -1,5 +1,5 @@
-/* Failures of a world's disk: images of outages (outage.c), calls that fail (failing.c), both for files of older versions (older.c). All
- * use HF_CHECK. */
+/* Failures of a world's disk: images of outages (outage.c), calls that fail (failing.c), both for files of older versions (older.c) and while an
+ * engine keeps house (keeping.c). All use HF_CHECK. */
 #ifndef HF_TESTS_SIM_ENGINE_DISK_H
 #define HF_TESTS_SIM_ENGINE_DISK_H
 
@@ -36,6 +36,19 @@ typedef struct sim_older_counts {
     uint64_t reported; /* those that kept the file from being opened */
 } sim_older_counts;
 void sim_older_file(const char *name, sim_older_counts *counts);
+
+/* keeping.c: housekeeping, operations and a shrink, on the bytes of an older file, or on an empty disk (NULL) */
+typedef struct sim_keeping_counts {
+    uint64_t images;  /* images of what could be left */
+    uint64_t judged;  /* images that differ from the ones before, and were opened */
+    uint64_t engines; /* engines opened on them */
+    uint64_t faults;  /* calls that failed */
+    uint64_t shrinks; /* steps of a shrink */
+    uint64_t probes[HF_PROBE_COUNT];
+} sim_keeping_counts;
+void sim_keeping_file(const char *bytes, size_t len, uint64_t stride, sim_keeping_counts *counts);
+/* older.c: the bytes of a file of tests/fixtures; NULL = a check has failed. The caller frees them. */
+char *sim_read_fixture(const char *name, size_t *ret_len);
 
 /* twin.c: what the contents should be after each commit */
 typedef struct sim_twin sim_twin;

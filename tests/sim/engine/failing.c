@@ -109,7 +109,8 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
             return false;
         }
     }
-    return bad > 0; /* more that are bad were met when it looked for the holder of a task */
+    /* More that are bad were met when it looked for the holder of a task; or it found the holder, and only the order of tasks differs. */
+    return bad > 0 || core->probes[HF_PROBE_BAD_RECORD] > 0;
 }
 
 /* Uses the disk with the fault in place. Returns the last commit that was acknowledged. */

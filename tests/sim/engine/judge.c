@@ -659,7 +659,8 @@ static void judge_op(verdict *all, size_t index)
         return;
     }
     bool may_be_gone = op->run_id[0] != '\0' ? sim_may_be_gone(world, op->run_id)
-                                             : op->workflow < SIM_WORKFLOWS_MAX && world->deletes[op->workflow] > 0;
+                                             : world->is_retaining || (op->workflow < SIM_WORKFLOWS_MAX &&
+                                                                       world->deletes[op->workflow] > 0);
     if (run == NULL && may_be_gone) {
         return;
     }
@@ -723,7 +724,7 @@ static void judge_answers(verdict *all)
 static void judge_messages(verdict *all)
 {
     for (size_t i = 0; i < all->sent.count; i++) {
-        bool found = false;
+        bool found = all->world->is_retaining;
         for (size_t j = 0; j < all->received.count && !found; j++) {
             found = strcmp(all->sent.items[i].id, all->received.items[j].id) == 0;
         }
@@ -788,6 +789,7 @@ void sim_judge(sim_world *world)
         judge_answers(&all);
         sim_judge_updates(world);
         sim_judge_options(world);
+        sim_judge_streams(world);
         sim_judge_queues(world);
         sim_judge_chains(world, all.links.items, all.links.count);
         sim_judge_children(world, &all.children, all.links.items, all.links.count);

@@ -57,6 +57,21 @@ static void judge_whole(sim_world *world, const list_ask *ask, const hf_pb_list_
     }
 }
 
+/* Of each id one run. */
+static void judge_current(sim_world *world, const hf_pb_list_workflow_executions_response *page)
+{
+    for (size_t i = 0; i < page->executions.count; i++) {
+        const hf_pb_workflow_execution_info *info = &page->executions.items[i];
+        for (size_t j = 0; j < i; j++) {
+            const hf_pb_workflow_execution_info *other = &page->executions.items[j];
+            if (hf_str_equal(info->execution->workflow_id, other->execution->workflow_id)) {
+                sim_fail(world, "engine-S4: two runs of %.*s are listed as current",
+                         HF_STR_ARGS(info->execution->workflow_id));
+            }
+        }
+    }
+}
+
 /* Whether its failure is somebody else's fault. */
 static bool may_fail(const sim_call *call)
 {
@@ -88,10 +103,15 @@ static void on_listed(sim_world *world, sim_call *call)
             }
         }
     }
-    if (page->next_page_token.len == 0 && ask->last.len == 0 && ask->request.query.len == 0) {
+    if (ask->request.holdfast_current) {
+        judge_current(world, page);
+    }
+    if (page->next_page_token.len == 0 && ask->last.len == 0 && ask->request.query.len == 0 &&
+        !ask->request.holdfast_current) {
         judge_whole(world, ask, page);
     } else if (page->next_page_token.len > 0 && page->executions.count > 0) {
-        hf_str last = page->executions.items[page->executions.count - 1].execution->run_id;
+        size_t at = ask->request.holdfast_current ? 0 : page->executions.count - 1;
+        hf_str last = page->executions.items[at].execution->run_id;
         ask_list(world, ask, page->next_page_token, last, sim_chance(world, 300));
     }
 }
@@ -110,10 +130,12 @@ static void ask_list(sim_world *world, const list_ask *before, hf_str token, hf_
     ask->request.namespace = is_of_other ? HF_STR("other") : HF_STR(SIM_NAMESPACE);
     if (before != NULL) {
         ask->request.query = hf_arena_copy(&call->arena, before->request.query);
+        ask->request.holdfast_current = before->request.holdfast_current;
         ask->request.page_size = before->request.page_size;
     } else {
         ask->request.query = hf_str_of(QUERIES[hf_rng_below(&world->rng, HF_COUNT_OF(QUERIES))]);
         ask->request.page_size = sim_chance(world, 400) ? 1 + (int32_t)sim_upto(world, 20) : 0;
+        ask->request.holdfast_current = ask->request.query.len == 0 && sim_chance(world, 200);
     }
     ask->request.next_page_token = hf_arena_copy(&call->arena, token);
     ask->last = hf_arena_copy(&call->arena, last);
@@ -307,6 +329,9 @@ static void ask_registry(sim_world *world)
 void sim_list(sim_world *world)
 {
     uint64_t chance = hf_rng_below(&world->rng, 10);
+    if (sim_retention_tempts(world)) {
+        return;
+    }
     if (chance < 5) {
         ask_list(world, NULL, HF_STR(""), HF_STR(""), false);
     } else if (chance < 7) {

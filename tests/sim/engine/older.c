@@ -21,20 +21,24 @@ typedef struct older {
     sim_older_counts *counts;
 } older;
 
-static bool read_file(older *it, const char *name)
+char *sim_read_fixture(const char *name, size_t *ret_len)
 {
     char path[1000];
     (void)snprintf(path, sizeof path, "%s/%s", HF_FIXTURES, name);
     FILE *file = fopen(path, "rb");
     if (!HF_CHECK_SAY(file != NULL && fseek(file, 0, SEEK_END) == 0 && ftell(file) > 0, "%s is there", path)) {
-        return false;
+        return NULL;
     }
-    it->len = (size_t)ftell(file);
-    it->bytes = malloc(it->len);
+    *ret_len = (size_t)ftell(file);
+    char *bytes = malloc(*ret_len);
     rewind(file);
-    bool fine = it->bytes != NULL && fread(it->bytes, 1, it->len, file) == it->len;
+    bool fine = bytes != NULL && fread(bytes, 1, *ret_len, file) == *ret_len;
     (void)fclose(file);
-    return HF_CHECK(fine);
+    if (!HF_CHECK(fine)) {
+        free(bytes);
+        return NULL;
+    }
+    return bytes;
 }
 
 /* A disk with nothing but the older file. */
@@ -150,7 +154,8 @@ void sim_older_file(const char *name, sim_older_counts *counts)
     }
     it->counts = counts;
     it->rng.state = 1;
-    if (read_file(it, name)) {
+    it->bytes = sim_read_fixture(name, &it->len);
+    if (it->bytes != NULL) {
         it->disk = hf_vfs_new("older", 1);
         it->image = hf_vfs_new("image", 1);
         renew(it);

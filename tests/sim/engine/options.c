@@ -79,8 +79,9 @@ static int count_of(const sim_world *world, const sim_op *op, const char *run_id
 
 static bool may_be_gone(const sim_world *world, const sim_op *op)
 {
-    return op->run_id[0] != '\0' ? sim_may_be_gone(world, op->run_id)
-                                 : op->workflow < SIM_WORKFLOWS_MAX && world->deletes[op->workflow] > 0;
+    return op->run_id[0] != '\0'
+               ? sim_may_be_gone(world, op->run_id)
+               : world->is_retaining || (op->workflow < SIM_WORKFLOWS_MAX && world->deletes[op->workflow] > 0);
 }
 
 static void judge_change(sim_world *world, const sim_op *op)

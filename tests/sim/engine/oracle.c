@@ -188,7 +188,8 @@ void sim_left_activity(sim_world *world, const sim_slot *slot)
 bool sim_was_left(sim_world *world, size_t run, int64_t number, int32_t attempt)
 {
     const sim_delivery *delivery = find_activity(world, run, number, attempt);
-    return delivery != NULL && delivery->is_left;
+    return delivery != NULL && delivery->is_left &&
+           !sim_may_be_reset(world, run, number); /* a reset counts from 1 again */
 }
 
 /* ---- While it runs -------------------------------------------------------------------------------------------------------- */

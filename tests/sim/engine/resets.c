@@ -338,7 +338,7 @@ static void choose(sim_world *world, sim_reset_client *client)
         choose_reset(world, op);
     }
     if (kind == SIM_RESET_DELETE) {
-        world->resets.has_deletes = true;
+        world->resets.has_deletes = world->resets.asks_deletes = true;
         if (sim_chance(world, 400)) {
             name_run(world, op);
         }

@@ -1,5 +1,6 @@
 /* One seed: knobs, a safety phase full of faults, healing, judgement. */
 #include "sim/engine/sim.h"
+#include "sim/engine/batches.h"
 #include "sim/engine/children.h"
 #include "sim/engine/resets.h"
 
@@ -100,7 +101,10 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
     options->reset_portion_count = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 3) : 0;
     options->reset_portion_len = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 600) : 0;
+    options->operation_portion = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 3) : 0;
+    options->operation_kept = sim_chance(world, 150) ? SIM_SECOND + sim_upto(world, 20 * SIM_SECOND) : 0;
     options->list_step_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 6) : 0;
+    options->block_size = sim_chance(world, 800) ? 1 + sim_upto(world, 7) : 0;
 }
 
 static void choose(sim_world *world)
@@ -144,6 +148,8 @@ static void choose(sim_world *world)
     knobs->queues = knobs->workers > 1 ? 1 + (int)sim_upto(world, 1) : 1;
     choose_core(world, &knobs->core);
     choose_limits(world, &knobs->core.limits);
+    knobs->core.limits.stream_count = sim_chance(world, 300) ? 2 + sim_upto(world, 6) : 0;
+    knobs->core.stream_stops_max = sim_chance(world, 500) ? 1 : 0;
     knobs->core.limits.keep_alive = sim_chance(world, 400) ? 1 + sim_upto(world, 2 * SIM_SECOND) : 0;
     /* If the hashes of names collide, a damaged run also hides the names of others. */
     knobs->has_damage = sim_chance(world, 300) && knobs->core.name_bits_off == 0;
@@ -152,6 +158,7 @@ static void choose(sim_world *world)
     knobs->zones_go = sim_chance(world, 300);
     knobs->rate = sim_chance(world, 300) ? 0.5 + (double)sim_upto(world, 7) / 2 : 0;
     knobs->deletes = sim_chance(world, 600) ? 20 + (int)sim_upto(world, 180) : 0;
+    knobs->retention = knobs->deletes > 0 && sim_chance(world, 400) ? 1 + sim_upto(world, 30 * SIM_SECOND) : 0;
     /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
     knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);
     knobs->portions = sim_chance(world, 400) ? (int)sim_upto(world, 600) : 0;
@@ -161,6 +168,7 @@ static void choose(sim_world *world)
     knobs->by_id = swarm(world, 300);
     knobs->operators = sim_chance(world, 450) ? 1 + (int)sim_upto(world, SIM_OPERATORS_MAX - 1) : 0;
     knobs->has_resets = sim_chance(world, 400);
+    knobs->has_batches = sim_chance(world, 500);
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 
@@ -263,8 +271,16 @@ static void live(sim_world *world)
 /* Makes the last decisions durable. */
 static void come_to_rest(sim_world *world)
 {
-    int64_t end = world->mono + 2 * SIM_SECOND;
-    while (world->mono < end && sim_world_step(world)) {
+    sim_keep_all(world);
+    int64_t end = world->mono + 2 * SIM_SECOND + (world->knobs.retention > 0 ? SIM_KEEP_MAX : 0);
+    int64_t end_last = world->mono + 600 * SIM_SECOND;
+    /* Not beyond the end: what becomes due there would only begin. */
+    while (sim_world_next(world) < end && sim_world_step(world)) {
+        const hf_core *core = world->core;
+        if (core != NULL && core->deletions.count > core->deletions.stuck && world->mono < end_last &&
+            end < world->mono + 2 * SIM_SECOND) {
+            end = world->mono + 2 * SIM_SECOND; /* what retention has begun comes to its end */
+        }
     }
 }
 
@@ -293,6 +309,7 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
         live(world);
         if (!world->failed) {
             come_to_rest(world);
+            sim_retention_settle(world);
             sim_check_runs(world, true);
             sim_judge_rest(world);
         }
@@ -304,6 +321,9 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
         }
         if (!world->failed) {
             sim_judge_resets(world);
+        }
+        if (!world->failed) {
+            sim_judge_batches(world);
         }
     }
     world->totals.seeds = 1;
@@ -404,13 +424,13 @@ static void print_probes(const sim_totals *totals, FILE *out)
 static bool print_methods(const sim_totals *totals, FILE *out)
 {
     static const hf_method ELSEWHERE[] = {
-        HF_METHOD_GET_SYSTEM_INFO, HF_METHOD_DESCRIBE_NAMESPACE, /* they need no store */
-        HF_METHOD_TELL_LISTENER,                                 /* the engine's own */
+        HF_METHOD_GET_SYSTEM_INFO, HF_METHOD_GET_CLUSTER_INFO, HF_METHOD_DESCRIBE_NAMESPACE, /* they need no store */
+        HF_METHOD_TELL_LISTENER,                                                             /* the engine's own */
     };
     bool fine = true;
     (void)fprintf(out, "Calls:\n");
     for (int i = 0; i < HF_METHOD_COUNT; i++) {
-        bool is_elsewhere = false;
+        bool is_elsewhere = hf_method_is_of_clock((hf_method)i); /* those are the loop's */
         for (size_t j = 0; j < HF_COUNT_OF(ELSEWHERE); j++) {
             is_elsewhere = is_elsewhere || (hf_method)i == ELSEWHERE[j];
         }

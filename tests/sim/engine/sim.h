@@ -19,6 +19,7 @@
 
 #define SIM_MS INT64_C(1000000)
 #define SIM_SECOND INT64_C(1000000000)
+#define SIM_KEEP_MAX (60 * SIM_SECOND) /* for which a run is kept that has a span of its own */
 
 enum {
     SIM_CLIENTS_MAX = 5,
@@ -96,12 +97,14 @@ typedef struct sim_knobs {
     bool has_children;
     bool zones_go;                   /* in some lives the driver does not find one of the time zones */
     int deletes;                     /* runs are deleted */
+    int64_t retention;               /* ... also by retention: ns, the shortest; 0 = not */
     int eager, inlined, eager_start; /* activities, workflow tasks, first workflow tasks may come along */
     int by_id;                       /* workers answer activities by their ids */
     int operators;
     int portions; /* the driver takes several inputs before tasks meet polls */
     double rate;  /* activities a second that workers ask for; 0 = they do not say */
     bool has_resets;
+    bool has_batches;
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -115,12 +118,13 @@ struct sim_call {
     sim_call *next;  /* of the answered ones */
     uint64_t commit; /* commit that the answer depends on, once it is decided */
     bool is_decided;
-    uint64_t opened;     /* life of the process in which it was asked */
-    uint64_t log;        /* index in the log of the actor's kind */
-    uint64_t epoch;      /* of the slot that asked */
-    uint64_t epoch_shut; /* of a poll: shutdowns of its worker before it */
-    int64_t newest;      /* number of the newest run of its workflow that was known when it was asked */
-    bool is_of_old_task; /* it answers a workflow task, and a worker had got a later one of the run by then */
+    uint64_t opened;              /* life of the process in which it was asked */
+    uint64_t log;                 /* index in the log of the actor's kind */
+    uint64_t epoch;               /* of the slot that asked */
+    uint64_t epoch_shut;          /* of a poll: shutdowns of its worker before it */
+    int64_t newest;               /* number of the newest run of its workflow that was known when it was asked */
+    size_t records, record_count; /* of world->records, that it publishes */
+    bool is_of_old_task;          /* it answers a workflow task, and a worker had got a later one of the run by then */
     bool is_done;
 };
 
@@ -266,7 +270,8 @@ typedef struct sim_run_log {
     bool is_final;
     bool was_damaged;  /* it may have stood still for a while */
     bool is_named;     /* an event that was seen says that it follows another run */
-    bool may_be_gone;  /* somebody wanted to delete it, or the run that its id led to */
+    bool may_be_gone;  /* somebody wanted to delete it, or the run that its id led to; or there is a retention */
+    bool is_unwanted;  /* the same, without the retention */
     bool is_deleted;   /* that was acknowledged: nobody may see it again */
     int64_t completed; /* updates, while the judge reads */
     char token
@@ -275,6 +280,20 @@ typedef struct sim_run_log {
     int64_t task_started_id; /* of the newest workflow task that a worker got ... */
     int32_t task_attempt;    /* ... and its attempt */
 } sim_run_log;
+
+/* A run whose row was deleted. */
+typedef struct sim_retired {
+    char run_id[SIM_RUN_ID_LEN];
+} sim_retired;
+
+/* What a worker published. */
+typedef struct sim_record {
+    char text[SIM_NAME_LEN + 8]; /* its payload */
+    size_t run;                  /* index of the run's log */
+    int64_t sequence;            /* as it was seen; -1 = it was not */
+    bool is_acked;
+    bool is_found; /* by the judge */
+} sim_record;
 
 /* What a description said. */
 typedef struct sim_description {
@@ -403,6 +422,8 @@ typedef struct sim_slot {
     size_t page_len; /* where its history goes on; 0 = from the start */
     uint64_t answer; /* index of its log */
     bool has_answer;
+    size_t record; /* of world->records: that its activity published last */
+    bool has_record;
     int query_count, update_count; /* that came with its task */
     char queries[SIM_QUERIES_MAX][48];
     char updates[SIM_UPDATES_MAX][SIM_NAME_LEN];
@@ -501,10 +522,61 @@ typedef struct sim_resets {
     bool is_polling;
     uint64_t numbers;
     SIM_VEC(sim_reset_op) ops;
-    int children; /* that were started */
-    bool has_deletes;
+    int children;                       /* that were started */
+    bool has_deletes;                   /* its runs may be gone ... */
+    bool asks_deletes;                  /* ... because its clients delete some */
     int64_t newest[SIM_RESET_FAMILIES]; /* number of the newest run that a client knows */
 } sim_resets;
+
+/* ---- Batches ----------------------------------------------------------------------------------------------------------------- */
+
+enum { SIM_BATCHES_MAX = 6, SIM_CROWD_MAX = 9 };
+
+typedef enum sim_batch_kind {
+    SIM_BATCH_SIGNAL,
+    SIM_BATCH_OPTIONS,
+    SIM_BATCH_CANCEL,
+    SIM_BATCH_TERMINATE,
+    SIM_BATCH_DELETE,
+    SIM_BATCH_RESET,
+    SIM_BATCH_ATTRIBUTE /* signals, by a query that may become wrong */
+} sim_batch_kind;
+
+typedef struct sim_crowd_run {
+    char name[SIM_NAME_LEN];
+    int space; /* index of its namespace */
+    bool is_asked, is_acked, is_ended;
+} sim_crowd_run;
+
+typedef struct sim_batch {
+    char id[SIM_NAME_LEN];
+    sim_batch_kind kind;
+    bool is_list, is_asked, is_acked, is_stopping, is_stopped;
+    int rate;
+    unsigned before;    /* bit i: run i was acknowledged before it was asked for */
+    size_t listed;      /* runs that there were then */
+    int64_t stopped_at; /* wall ns: its stop was acknowledged */
+    int32_t state;      /* as it was last described */
+    int64_t acted;      /* the same: on so many runs */
+} sim_batch;
+
+typedef struct sim_batches {
+    bool is_on;
+    sim_actor actor;
+    bool is_waiting;
+    int what;            /* that it does or will do next */
+    size_t index;        /* about this run or batch */
+    bool adds_for_batch; /* the attribute is for the batch that comes next */
+    sim_crowd_run runs[SIM_CROWD_MAX];
+    size_t run_count;
+    sim_batch items[SIM_BATCHES_MAX];
+    size_t count;
+    bool has_ends;    /* some batch ends runs */
+    bool has_resets;  /* some batch resets them */
+    bool has_options; /* some batch changes options */
+    bool is_doomed;   /* a namespace is to be deleted */
+    bool is_gone;     /* it was registered again after that */
+} sim_batches;
 
 /* ---- The world --------------------------------------------------------------------------------------------------------------- */
 
@@ -607,10 +679,17 @@ struct sim_world {
     uint64_t marks; /* things that happened to activities, in their order */
     SIM_VEC(sim_suspect) suspects;
     SIM_VEC(sim_run_log) runs;
+    bool is_retaining; /* runs go by themselves: any run may be gone that has ended */
+    bool is_settled;   /* ... and all that do have gone */
+    SIM_VEC(sim_retired) retired;
     uint64_t namespaces_known; /* bit n: "space<n>" was registered */
+    SIM_VEC(sim_record) records;
+    char cursor[64]; /* of the feed of changes */
+    size_t cursor_len;
     SIM_VEC(sim_description) descriptions;
     SIM_VEC(sim_damage) damages;
     sim_resets resets;
+    sim_batches batches;
     uint64_t deletes[SIM_WORKFLOWS_MAX];   /* deletions that were asked for, by workflow */
     int64_t gone_below[SIM_WORKFLOWS_MAX]; /* runs of a workflow with smaller numbers may be deleted */
     int64_t run_next;                      /* number of the next run, when there was a core */
@@ -638,10 +717,13 @@ static inline bool sim_chance(sim_world *world, int permille)
 {
     return hf_rng_permille(&world->rng, permille);
 }
+enum {
+    SIM_OPENED_MANY = 1000
+}; /* lives of a process that ends every moment: from then on it is left alone, or it gets nothing done */
 /* Whether a fault happens: never once the world is healed. */
 static inline bool sim_evil(sim_world *world, int permille)
 {
-    return !world->is_healed && hf_rng_permille(&world->rng, permille);
+    return !world->is_healed && world->opened < SIM_OPENED_MANY && hf_rng_permille(&world->rng, permille);
 }
 /* 0 <= result <= most */
 static inline int64_t sim_upto(sim_world *world, int64_t most)
@@ -667,6 +749,8 @@ void sim_world_crash(sim_world *world);
 /* The process ends, with the store as it is, and opens again soon. */
 void sim_world_restart(sim_world *world);
 /* One event. False: there is none, or the seed has failed. */
+/* When the next step is; INT64_MAX = nothing is to happen. */
+int64_t sim_world_next(sim_world *world);
 bool sim_world_step(sim_world *world);
 void sim_world_free(sim_world *world);
 
@@ -765,8 +849,28 @@ void sim_attach_fill(sim_call *call, const sim_op *op, hf_pb_start_workflow_exec
 void sim_saw_options(sim_world *world, size_t run, const hf_pb_history_event *event);
 void sim_judge_options(sim_world *world);
 
+/* retention.c */
+void sim_keep_all(sim_world *world); /* no run goes by itself any more */
+/* Whether a run that is started now is kept for a span of its own. */
+void sim_keep_tempts(sim_world *world, hf_pb_start_workflow_execution_request *request);
+/* Whether a client changes the retention now. */
+bool sim_retention_tempts(sim_world *world);
+/* Before a commit is executed: runs that it deletes. */
+void sim_retention_commit(sim_world *world, const hf_store_request *request);
+bool sim_is_retired(const sim_world *world, const char *run_id);
+/* At the end: from now on only runs that went may be gone. */
+void sim_retention_settle(sim_world *world);
 /* lists.c: asks for a list, a count, or something of the registry */
 void sim_list(sim_world *world);
+/* streams.c: what workers publish, with their answers; and readers of it, of changes and of task queues */
+void sim_publish_task(sim_world *world, sim_call *call, const char *run_id, const char *workflow_id,
+                      hf_pb_respond_workflow_task_completed_request *request);
+void sim_publish_beat(sim_world *world, sim_call *call, sim_slot *slot,
+                      hf_pb_record_activity_task_heartbeat_request *request);
+void sim_published(sim_world *world, const sim_call *call, bool is_acked);
+size_t sim_published_run(sim_world *world); /* one that has records; SIZE_MAX = none is known */
+void sim_read_stream(sim_world *world);
+void sim_judge_streams(sim_world *world);
 /* reverse.c: reads a history from its end */
 void sim_read_back(sim_world *world);
 

@@ -388,7 +388,7 @@ void sim_take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_activi
     int64_t timeout = hf_pb_duration_span(response->start_to_close_timeout).ns;
     int64_t beat = hf_pb_duration_span(response->heartbeat_timeout).ns;
     slot->heartbeats = beat > 0 || sim_chance(world, 250);
-    slot->is_canceled = slot->is_left = false;
+    slot->is_canceled = slot->is_left = slot->has_record = false;
     int64_t span = sim_upto(world, world->knobs.work_ns_max);
     if (sim_evil(world, world->knobs.late)) {
         sim_fault(world, HF_SIM_ANSWER_LATE);

@@ -154,6 +154,7 @@ static void note_failure(sim_world *world, hf_status status)
 
 static void execute_commit(sim_world *world, hf_store_request *request)
 {
+    sim_retention_commit(world, request);
     if (world->options.on_commit != NULL) {
         world->options.on_commit(world, request);
     }
@@ -511,13 +512,20 @@ static void settle(sim_world *world)
     }
 }
 
-bool sim_world_step(sim_world *world)
+int64_t sim_world_next(sim_world *world)
 {
     int64_t event = world->events.count > 0 ? world->events.items[0].time : INT64_MAX;
     int64_t store = store_time(world);
     int64_t core = core_time(world);
     int64_t time = event < store ? event : store;
-    time = core < time ? core : time;
+    return core < time ? core : time;
+}
+
+bool sim_world_step(sim_world *world)
+{
+    int64_t store = store_time(world);
+    int64_t core = core_time(world);
+    int64_t time = sim_world_next(world);
     if (time == INT64_MAX || world->failed) {
         return false;
     }
@@ -576,6 +584,8 @@ void sim_world_free(sim_world *world)
     free(world->unhealthy.items);
     free(world->damages.items);
     free(world->descriptions.items);
+    free(world->records.items);
+    free(world->retired.items);
     free(world->events.items);
     free(world->requests.items);
     if (world->memory_used != 0) {

@@ -69,6 +69,29 @@ static void lists_and_counts(void **state)
     scene_run(lists);
 }
 
+static hf_status currents(scene *s)
+{
+    seen it = {0};
+    HF_TRY(start(s, "a", NULL));
+    HF_TRY(start(s, "b", NULL));
+    HF_TRY(end(s, "a"));
+    HF_TRY(start(s, "c", NULL));
+    HF_TRY(start(s, "a", NULL));
+    HF_TRY(hf_list(s->service, see, &it, .current = true));
+    HF_CHECK(strcmp(it.ids, "b c a") == 0);
+    it = (seen){0};
+    HF_TRY(hf_list(s->service, see, &it, .current = true, .limit = 2));
+    HF_CHECK(strcmp(it.ids, "c a") == 0);
+    HF_CHECK(hf_list(s->service, see, &it, .current = true, .query = "ORDER BY WorkflowId") == HF_ERR_INVALID);
+    return HF_OK;
+}
+
+static void current_runs_come_oldest_first(void **state)
+{
+    (void)state;
+    scene_run(currents);
+}
+
 /* More runs than one request gets. */
 static hf_status many(scene *s)
 {
@@ -170,9 +193,8 @@ static void namespaces_and_attributes(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
-        cmocka_unit_test(lists_and_counts),
-        cmocka_unit_test(a_long_list_comes_in_pages),
-        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(lists_and_counts),           cmocka_unit_test(current_runs_come_oldest_first),
+        cmocka_unit_test(a_long_list_comes_in_pages), cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(namespaces_and_attributes),
     };
     return hf_test_main("list", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);

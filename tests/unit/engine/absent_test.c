@@ -81,13 +81,13 @@ static void a_worker_of_a_version_gets_no_tasks(void **state)
         w->task_queue = (hf_pb_task_queue *)&QUEUE;
         w->worker_version_capabilities = i == 0 ? &capabilities : NULL;
         w->deployment_options = i == 1 ? &deployment : NULL;
-        assert_refused(HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, w, HF_ERR_DENIED, "disabled on this namespace");
+        assert_refused(HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, w, HF_ERR_NOT_READY, "no worker versioning");
         hf_pb_poll_activity_task_queue_request *a = HF_RIG_REQUEST(slot, poll_activity_task_queue);
         a->namespace = HF_STR(HF_RIG_NS);
         a->task_queue = (hf_pb_task_queue *)&QUEUE;
         a->worker_version_capabilities = i == 0 ? &capabilities : NULL;
         a->deployment_options = i == 1 ? &deployment : NULL;
-        assert_refused(HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, a, HF_ERR_DENIED, "disabled on this namespace");
+        assert_refused(HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, a, HF_ERR_NOT_READY, "no worker versioning");
     }
     capabilities.use_versioning = false;
     deployment.worker_versioning_mode = HF_WORKER_VERSIONING_MODE_UNVERSIONED;

@@ -185,6 +185,10 @@ static void custom_attributes_have_types(void **state)
     hf_rig_do(&rig, "crash; count query=Count_>_0 says=2; start d attrs=Count:word => invalid; start d "
                     "attrs=StartTime:1 => invalid");
     assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "'StartTime'"));
+    /* SDKs may write a value as a list of one. */
+    hf_rig_do(&rig, "start d attrs=Count:[11]+Text:[\"some_words\"]; start e attrs=Count:[1,2] => invalid;"
+                    "start e attrs=Count:[\"word\"] => invalid");
+    assert_string_equal(ids("Count > 7"), "d");
 }
 
 static void namespaces_are_registered(void **state)
@@ -437,6 +441,35 @@ static void a_tool_finds_the_same_in_a_store_at_rest(void **state)
     }
 }
 
+/* engine-S4, with names in the table, in memory and in neither; with runs in blocks and not; and with names that are alike. */
+static void engine_S4_current_runs_are_the_newest_of_their_ids(void **state)
+{
+    static const hf_core_options CASES[] = {
+        {.block_size = 4},
+        {.block_size = 4, .mem_max = 1, .names_max = 1, .list_step_max = 1, .trim_count = 1},
+        {.block_size = 4, .mem_max = 1, .name_bits_off = HF_NAME_BITS},
+    };
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        reopen_with(&CASES[i]);
+        hf_rig_do(&rig, "start a; start b; terminate a; start c; terminate c; start a; terminate a; start d");
+        hf_rig_do(&rig, "start c; list current says=b+a+d+c; start e; terminate e; start e ns=other");
+        hf_rig_do(&rig, "list current query=ExecutionStatus='Running' says=b+d+c");
+        /* Later pages leave out what the first one did: a run that began meanwhile is on none, and its id still is. */
+        hf_rig_do(&rig, "list current page=2 says=c+e...; start b2; start a; list current page=2 more says=a+d...");
+        hf_rig_do(&rig, "list current page=2 more says=b; list current query=ORDER_BY_StartTime => invalid");
+        for (int n = 0; n < 200; n++) { /* blocks */
+            rig.now.wall += HF_HOUSE_PACE;
+            rig.now.mono += HF_HOUSE_PACE;
+            hf_rig_settle(&rig);
+        }
+        hf_rig_do(&rig, "list current says=b+d+c+e+b2+a; delete a; list current says=b+d+c+e+b2");
+        hf_rig_crash(&rig);
+        hf_rig_do(&rig,
+                  "list current says=b+d+c+e+b2; count query=WorkflowId='a' says=2; list current ns=other says=e");
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(engine_S1_lists_see_runs_in_memory_and_in_rows),
     TEST(every_run_is_on_one_page),
@@ -450,6 +483,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(run_S1_a_row_tells_as_much_as_the_run),
     TEST(deleted_runs_are_not_listed),
     TEST(a_tool_finds_the_same_in_a_store_at_rest),
+    TEST(engine_S4_current_runs_are_the_newest_of_their_ids),
 };
 
 int main(int argc, char **argv)

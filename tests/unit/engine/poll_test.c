@@ -92,6 +92,24 @@ static void a_workflow_task_is_the_same_when_its_history_is_in_rows(void **state
     check_task("s", 13);
 }
 
+/* The SDKs refuse a task without a history, and a query that goes to the worker that has the run has no events. */
+static void a_query_without_events_has_a_history(void **state)
+{
+    (void)state;
+    hf_buf bytes;
+    hf_buf_init(&bytes, hf_rig_heap, 1 << 20);
+    hf_rig_do(&rig, "start wf; poll; complete sticky=s; poll queue=s as=x => parked; query wf q; is x says=-q/0/0");
+    hf_pb_encode(&hf_pb_poll_workflow_task_queue_response_type, hf_rig_task(&rig, "x"), &bytes);
+    hf_str rest = hf_str_of_len(bytes.data, bytes.len);
+    hf_pb_raw field;
+    size_t count = 0;
+    while (hf_pb_next(&rest, &field)) {
+        count += field.number == 8 && field.bytes.len == 0;
+    }
+    assert_int_equal(count, 1);
+    hf_buf_deinit(&bytes);
+}
+
 static void an_activity_task_has_all_that_a_worker_needs(void **state)
 {
     (void)state;
@@ -360,6 +378,7 @@ static void describe_tells_of_attempts_and_of_the_pending_task(void **state)
 static const struct CMUnitTest TESTS[] = {
     TEST(a_workflow_task_has_all_that_a_worker_needs),
     TEST(a_workflow_task_is_the_same_when_its_history_is_in_rows),
+    TEST(a_query_without_events_has_a_history),
     TEST(an_activity_task_has_all_that_a_worker_needs),
     TEST(missing_timeouts_of_an_activity_come_from_the_others),
     TEST(an_empty_answer_has_no_token),

@@ -23,6 +23,24 @@ static void the_system_names_its_version_and_what_works(void **state)
     assert_true(hf_pb_equal(&hf_pb_get_system_info_response_capabilities_type, response->capabilities, &expected));
 }
 
+static void a_store_is_a_cluster_of_its_own(void **state)
+{
+    (void)state;
+    char id[HF_UUID_LEN] = "";
+    for (int i = 0; i < 2; i++) { /* and stays it */
+        hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+        hf_rig_send(&rig, slot, HF_METHOD_GET_CLUSTER_INFO, HF_RIG_REQUEST(slot, get_cluster_info));
+        const hf_pb_get_cluster_info_response *response = slot->call.response;
+        assert_int_equal(slot->call.status, HF_OK);
+        assert_true(hf_str_equal(response->server_version, hf_str_of(HF_VERSION_TEXT)));
+        assert_int_equal(response->history_shard_count, 1);
+        assert_int_equal(response->cluster_id.len, HF_UUID_LEN - 1);
+        assert_true(i == 0 || hf_str_equal(response->cluster_id, hf_str_of(id)));
+        (void)snprintf(id, sizeof id, "%.*s", HF_STR_ARGS(response->cluster_id));
+        hf_rig_crash(&rig);
+    }
+}
+
 /* The id of a namespace is in histories and in the programs of others. */
 static const struct {
     const char *name;
@@ -93,9 +111,8 @@ static void the_run_of_a_call_by_id_is_the_one_that_it_names(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    TEST(the_system_names_its_version_and_what_works),
-    TEST(any_good_name_is_a_namespace_whose_id_never_changes),
-    TEST(a_namespace_is_not_found_by_its_id),
+    TEST(the_system_names_its_version_and_what_works),         TEST(a_store_is_a_cluster_of_its_own),
+    TEST(any_good_name_is_a_namespace_whose_id_never_changes), TEST(a_namespace_is_not_found_by_its_id),
     TEST(the_run_of_a_call_by_id_is_the_one_that_it_names),
 };
 

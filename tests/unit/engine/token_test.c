@@ -90,8 +90,9 @@ static void a_token_that_names_what_cannot_be_is_refused(void **state)
         print_message("page %zu\n", i);
         assert_false(hf_page_decode(rig.core, sealed, &page));
     }
-    static const hf_token TOKENS[] = {{true, 0, 1, 0, 1, 0},  {false, -1, 1, 2, 1, 0}, {true, INT64_MAX, 1, 0, 1, 0},
-                                      {true, 1, -1, 0, 1, 0}, {false, 1, 1, -2, 1, 0}, {true, 1, 1, 0, -1, 0}};
+    static const hf_token TOKENS[] = {{true, 0, 1, 0, 1, 0, false},         {false, -1, 1, 2, 1, 0, false},
+                                      {true, INT64_MAX, 1, 0, 1, 0, false}, {true, 1, -1, 0, 1, 0, false},
+                                      {false, 1, 1, -2, 1, 0, false},       {true, 1, 1, 0, -1, 0, false}};
     for (size_t i = 0; i < HF_COUNT_OF(TOKENS); i++) {
         hf_token token = {0};
         hf_token_encode(rig.core, &TOKENS[i], bytes);

@@ -85,6 +85,9 @@ CALL(update_start, hf_update_start_with(NULL, NULL, (hf_payload){0}, NULL, optio
 CALL(update_result, hf_update_result_with(NULL, NULL, options))
 CALL(reset_run, hf_reset_with(NULL, NULL, options))
 CALL(list_runs, hf_list_with(NULL, NULL, NULL, options))
+CALL(stream_read, hf_stream_read_with(NULL, NULL, NULL, NULL, options))
+CALL(changes_read, hf_changes_read_with(NULL, NULL, NULL, NULL, options))
+CALL(history_read, hf_history_with(NULL, NULL, options))
 CALL(count_runs, hf_count_with(NULL, NULL, options))
 CALL(namespace_register, hf_namespace_register_with(NULL, NULL, options))
 CALL(attribute_add, hf_search_attribute_add_with(NULL, NULL, HF_SEARCH_INT, options))
@@ -169,6 +172,9 @@ static const struct {
     {"hf_update_result", update_result},
     {"hf_reset", reset_run},
     {"hf_list", list_runs},
+    {"hf_stream_read", stream_read},
+    {"hf_changes_read", changes_read},
+    {"hf_history", history_read},
     {"hf_count", count_runs},
     {"hf_namespace_register", namespace_register},
     {"hf_search_attribute_add", attribute_add},

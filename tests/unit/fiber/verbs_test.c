@@ -648,12 +648,59 @@ static hf_status call_hf_count(things *t)
     return hf_count(t->service, &counts);
 }
 CALL(hf_list, hf_list(t->service, see_run, NULL))
+static bool see_record(void *arg, const hf_stream_record *record)
+{
+    (void)arg;
+    (void)record;
+    return false;
+}
+static bool see_change(void *arg, const hf_run_change *change)
+{
+    (void)arg;
+    (void)change;
+    return false;
+}
+static hf_status call_hf_stream_read(things *t)
+{
+    int64_t cursor = 0;
+    return hf_stream_read(t->execution, &cursor, see_record, NULL, .timeout = HF_SPAN_OFF);
+}
+static hf_status call_hf_changes_read(things *t)
+{
+    hf_payload cursor = hf_payload_none();
+    hf_status status = hf_changes_read(t->service, &cursor, see_change, NULL, .timeout = HF_SPAN_OFF);
+    hf_payload_free(&cursor);
+    return status;
+}
+static hf_status call_hf_history(things *t)
+{
+    hf_payload history = hf_payload_none();
+    hf_status status = hf_history(t->execution, &history);
+    hf_payload_free(&history);
+    return status;
+}
 CALL(hf_namespace_register, hf_namespace_register(t->service, "default"))
 CALL(hf_namespace_deprecate, hf_namespace_deprecate(t->service, "none"))
+CALL(hf_namespace_delete, hf_namespace_delete(t->service, "none"))
 CALL(hf_namespace_list, hf_namespace_list(t->service, see_namespace, NULL))
 CALL(hf_search_attribute_add, hf_search_attribute_add(t->service, "RunId", HF_SEARCH_KEYWORD))
 CALL(hf_search_attribute_remove, hf_search_attribute_remove(t->service, "None"))
 CALL(hf_search_attribute_list, hf_search_attribute_list(t->service, see_attribute, NULL))
+static bool see_batch(void *arg, const hf_batch_info *info)
+{
+    (void)arg;
+    (void)info;
+    return true;
+}
+static hf_status call_hf_batch_describe(things *t)
+{
+    hf_batch_info info;
+    return hf_batch_describe(t->service, "none", &info);
+}
+CALL(hf_delete, hf_delete(t->execution))
+CALL(hf_batch_start, hf_batch_start(t->service, "none", HF_BATCH_CANCEL, .query = "RunId = 'none'"))
+CALL(hf_batch_stop, hf_batch_stop(t->service, "none"))
+CALL(hf_batch_list, hf_batch_list(t->service, see_batch, NULL))
 LOOK(hf_search_attribute_type_name, hf_search_attribute_type_name(HF_SEARCH_INT))
 static hf_status call_hf_describe(things *t)
 {
@@ -711,13 +758,30 @@ static hf_status call_hf_worker_stat(things *t)
     hf_worker_stats all;
     return hf_worker_stat(t->worker, &all);
 }
+LOOK(hf_guard_applies, hf_guard_applies())
+static hf_status call_hf_guard_refuse(things *t)
+{
+    (void)t;
+    hf_guard_refuse("outside of a worker's workflows nothing happens");
+    return HF_OK;
+}
 LOOK(hf_worker_health_name, hf_worker_health_name(HF_WORKER_READY))
 CALL_FREE(hf_worker_free, worker)
 
 /* Not called here: they would end the process or the runtime around them, or need a source's emitter or an environment
  * of their own, a file, or a worker's workflow or activity around them. What the table says of hf_runtime_free and
- * hf_runtime_turn is in runtime_test.c, of the last ones in unit/worker and sim/worker_*. */
+ * hf_runtime_turn is in runtime_test.c, of hf_testenv_* in unit/trial, of the last ones in unit/worker and sim/worker_*. */
 #define call_hf_die NULL
+#define call_hf_testenv_new NULL
+#define call_hf_testenv_free NULL
+#define call_hf_testenv_worker NULL
+#define call_hf_testenv_service NULL
+#define call_hf_testenv_activity NULL
+#define call_hf_testenv_start NULL
+#define call_hf_testenv_result NULL
+#define call_hf_testenv_run NULL
+#define call_hf_testenv_pass NULL
+#define call_hf_testenv_now NULL
 #define call_hf_runtime_free NULL
 #define call_hf_runtime_stop NULL
 #define call_hf_runtime_turn NULL
@@ -761,6 +825,7 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_patch_deprecate NULL
 #define call_hf_continue_as_new NULL
 #define call_hf_workflow_alloc NULL
+#define call_hf_publish NULL
 #define call_hf_activity_heartbeat NULL
 #define call_hf_activity_fail NULL
 #define call_hf_activity_token NULL
@@ -806,10 +871,10 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
-    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result",   "hf_signal",
-                                             "hf_cancel", "hf_terminate",  "hf_worker_",  "hf_query",
-                                             "hf_update", "hf_reset",      "hf_describe", "hf_list",
-                                             "hf_count",  "hf_namespace_", "hf_search_",  "hf_answer"};
+    static const char *const OF_SERVICE[] = {
+        "hf_start",   "hf_execution_", "hf_result", "hf_signal",   "hf_cancel",  "hf_terminate", "hf_worker_",
+        "hf_query",   "hf_update",     "hf_reset",  "hf_describe", "hf_list",    "hf_count",     "hf_namespace_",
+        "hf_search_", "hf_answer",     "hf_delete", "hf_batch_",   "hf_stream_", "hf_changes_",  "hf_history"};
     for (size_t i = 0; i < sizeof OF_SERVICE / sizeof *OF_SERVICE; i++) {
         if (starts_with(v->name, OF_SERVICE[i])) {
             return A_SERVICE;
@@ -1117,7 +1182,7 @@ enum { WITH_TEXT = 64 }; /* added to the status, which then is the child's exit 
 
 static int answer_of_child(const verb *v, things *t)
 {
-    (void)alarm(120); /* a call that hangs ends here */
+    (void)alarm(600); /* a call that hangs ends here */
     hf_status status = v->call(t);
     return (int)status + (hf_error_text()[0] != '\0' ? WITH_TEXT : 0);
 }

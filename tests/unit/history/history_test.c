@@ -2,8 +2,8 @@
 #include "support/support.h"
 
 #include "history/history.h"
+#include "history/pb_json_read.h"
 #include "unit/wire/pb_random.h"
-#include "json/pb_json_read.h"
 
 typedef struct desk {
     hf_op op;

@@ -39,7 +39,7 @@ static void ask_stats(const place *p)
 static void connections_that_say_nothing_hold_up_nobody(void **state)
 {
     const place *p = *state;
-    enum { COUNT = 40 };
+    enum { COUNT = 80 }; /* HF_SHARE_CONNECTIONS_MAX and some more */
     int fds[COUNT];
     hf_service *service = NULL;
     assert_int_equal(hf_open(p->address, &service), HF_OK);

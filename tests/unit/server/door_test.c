@@ -2,7 +2,11 @@
 #include "support/h2_client.h"
 #include "support/support.h"
 
+#include "base/env.h"
 #include "server/door.h"
+#include "server/methods.h"
+#include "server/rate.h"
+#include "server/reflect.h"
 #include "service/grpc_code.h"
 #include "wire/grpc.h"
 #include "wire/gzip.h"
@@ -10,6 +14,10 @@
 #include <holdfast/service.h>
 
 #define SERVICE "/temporal.api.workflowservice.v1.WorkflowService/"
+
+/* Of the namespaces of the next case. */
+static const hf_rate *rates;
+static int rate_count;
 
 /* What a case has: a server and a client. */
 typedef struct door_rig {
@@ -32,7 +40,7 @@ static hf_status server_body(void *arg)
     door_rig *rig = arg;
     hf_op op;
     hf_op_init(&op);
-    hf_door_options options = {0};
+    hf_door_options options = {.rates = rates, .rate_count = rate_count};
     int word = 0;
     HF_TRY(hf_open("memory:", &rig->service));
     HF_TRY(hf_door_open(&op, rig->service, &options, &rig->door));
@@ -163,6 +171,32 @@ static void a_poll_is_answered_before_its_caller_gives_up(void **state)
 {
     (void)state;
     run_rig(wait_for_nothing, 1);
+}
+
+static void come_too_late(door_rig *rig)
+{
+    static const h2_header NONE[] = {{"grpc-timeout", "0S"}, {NULL, NULL}};
+    hf_pb_workflow_type type = {.name = HF_STR("hello")};
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("late")};
+    hf_pb_start_workflow_execution_request request = {.namespace = HF_STR("default"),
+                                                      .workflow_id = execution.workflow_id,
+                                                      .workflow_type = &type,
+                                                      .task_queue = (hf_pb_task_queue *)(uintptr_t)&QUEUE};
+    hf_pb_describe_workflow_execution_request describe = {.namespace = HF_STR("default"), .execution = &execution};
+    h2_call *call = h2_begin_method(&rig->client, HF_METHOD_START_WORKFLOW_EXECUTION, NONE, &request);
+    h2_wait(call);
+    HF_CHECK_SAY(call->status == HF_GRPC_DEADLINE_EXCEEDED, "status %d", call->status);
+    h2_free(call);
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &describe, &rig->arena, NULL) ==
+             HF_GRPC_NOT_FOUND);
+}
+
+static void a_call_whose_deadline_has_passed_does_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(10); seed++) {
+        run_rig(come_too_late, seed);
+    }
 }
 
 /* ---- Refusals --------------------------------------------------------------------------------------------------------------- */
@@ -352,20 +386,24 @@ static void server_D3_a_task_whose_poll_is_gone_goes_to_another(void **state)
 
 /* ---- The stop --------------------------------------------------------------------------------------------------------------- */
 
+#define WATCH "/grpc.health.v1.Health/Watch"
+
+static int poll_count; /* of the next case */
+
 static void poll_until_the_stop(door_rig *rig)
 {
-    enum { POLLS = 20 };
-    static const char WATCH[] = "/grpc.health.v1.Health/Watch";
     hf_pb_poll_workflow_task_queue_request request = poll_of();
-    h2_call *calls[POLLS];
+    h2_call *calls[1000];
+    HF_CHECK(poll_count <= (int)HF_COUNT_OF(calls));
+    ask_for_the_system(rig); /* from now on the client knows how many streams it may open */
     h2_call *watch = h2_begin(&rig->client, WATCH, NULL, "\0\0\0\0\0", 5);
-    for (int i = 0; i < POLLS; i++) {
+    for (int i = 0; i < poll_count; i++) {
         calls[i] = h2_begin_method(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, NULL, &request);
     }
     h2_flush(&rig->client);
     HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK); /* virtual: the calls have arrived */
     stop(rig);
-    for (int i = 0; i < POLLS; i++) {
+    for (int i = 0; i < poll_count; i++) {
         bool is_gzip = false;
         h2_wait(calls[i]);
         HF_CHECK_SAY(calls[i]->status == HF_GRPC_OK && h2_message(calls[i], &is_gzip).len == 0, "poll %d: %d %s", i,
@@ -383,10 +421,62 @@ static void poll_until_the_stop(door_rig *rig)
 static void the_stop_answers_polls_and_tells_watchers(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20) + 1; seed++) {
+        poll_count = seed == 1 ? 1000 : 20;
         int64_t took = run_rig(poll_until_the_stop, seed);
         assert_true(took < 2000000000); /* it waited for nothing but the network */
     }
+}
+
+/* Calls whose heads came before the stop, and their messages after it. */
+static void ask_in_the_stop(door_rig *rig)
+{
+    static const char POLL[] = "\0\0\0\0\x0e\x0a\7default\x12\3\x0a\1q"; /* PollWorkflowTaskQueueRequest */
+    h2_call *poll = h2_begin_open(&rig->client, SERVICE "PollWorkflowTaskQueue", NULL, false);
+    h2_call *watch = h2_begin_open(&rig->client, WATCH, NULL, false);
+    h2_flush(&rig->client);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK); /* virtual: the heads have arrived */
+    stop(rig);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK);
+    h2_finish(poll, POLL, sizeof POLL - 1);
+    h2_finish(watch, "\0\0\0\0\0", 5);
+    h2_wait(poll);
+    h2_wait(watch);
+    bool is_gzip = false;
+    HF_CHECK_SAY(poll->status == HF_GRPC_OK && h2_message(poll, &is_gzip).len == 0, "poll: %d %s", poll->status,
+                 poll->message);
+    HF_CHECK(watch->status == HF_GRPC_OK && watch->body.len == 7 && watch->body.data[6] == 2);
+    h2_free(poll);
+    h2_free(watch);
+    while (h2_turn(&rig->client)) {
+    }
+}
+
+static void the_stop_does_not_wait_for_polls_that_come_in_it(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+        assert_true(run_rig(ask_in_the_stop, seed) < 2000000000);
+    }
+}
+
+static void watch_for_a_while(door_rig *rig)
+{
+    static const h2_header SHORT[] = {{"grpc-timeout", "90S"},
+                                      {NULL, NULL}}; /* longer than a request may take to come */
+    hf_instant before = hf_now(NULL);
+    h2_call *watch = h2_begin(&rig->client, WATCH, SHORT, "\0\0\0\0\0", 5);
+    h2_wait(watch);
+    int64_t took = hf_now(NULL).ns - before.ns;
+    HF_CHECK_SAY(watch->status == HF_GRPC_DEADLINE_EXCEEDED && watch->body.len == 7, "%d", watch->status);
+    HF_CHECK_SAY(took >= 90000000000 && took < 91000000000, "after %lld ns", (long long)took);
+    h2_free(watch);
+}
+
+static void a_watcher_has_a_deadline(void **state)
+{
+    (void)state;
+    run_rig(watch_for_a_while, 1);
 }
 
 static void ask_for_health(door_rig *rig)
@@ -414,16 +504,204 @@ static void health_is_told(void **state)
     run_rig(ask_for_health, 1);
 }
 
+/* ---- Reflection --------------------------------------------------------------------------------------------------------------- */
+
+static void put_question(hf_buf *out, uint32_t field, const char *text)
+{
+    size_t len = strlen(text);
+    char head[7] = {0, 0, 0, 0, (char)(len + 2), (char)(field << 3 | 2), (char)len};
+    HF_CHECK(len < 120);
+    hf_buf_put(out, head, sizeof head);
+    hf_buf_put(out, text, len);
+}
+
+/* The next answer; its bytes are in the arena. */
+static hf_pb_server_reflection_response next_answer(door_rig *rig, h2_call *call, size_t *at)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_grpc_frame frame = {0};
+    hf_pb_server_reflection_response response = {0};
+    while (hf_grpc_take(&op, hf_str_of_len(call->body.data + *at, call->body.len - *at), 1 << 22, &frame) != HF_OK &&
+           !call->is_closed && h2_turn(&rig->client)) {
+    }
+    HF_CHECK_SAY(frame.message.len > 0, "%d %s", call->status, call->message);
+    *at += frame.message.len + HF_GRPC_HEAD_LEN;
+    hf_str bytes = hf_arena_copy(&rig->arena, frame.message);
+    HF_CHECK(hf_pb_decode(&op, &hf_pb_server_reflection_response_type, bytes, &rig->arena, &response) == HF_OK);
+    return response;
+}
+
+static bool has_bytes(hf_str all, const char *part)
+{
+    return memmem(all.data, all.len, part, strlen(part)) != NULL;
+}
+
+/* Asks for everything that a tool needs before it can make a call: services, their files, and all imports of those. */
+static void reflect(door_rig *rig)
+{
+    static const char *const PATHS[] = {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                                        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"};
+    for (size_t version = 0; version < HF_COUNT_OF(PATHS); version++) {
+        hf_buf questions;
+        hf_buf_init(&questions, hf_env_memory(rig->env), SIZE_MAX / 2);
+        put_question(&questions, 7, "");
+        put_question(&questions, 4, "temporal.api.workflowservice.v1.WorkflowService");
+        put_question(&questions, 4, "temporal.api.workflowservice.v1.WorkflowService.StartWorkflowExecution");
+        put_question(&questions, 4, "temporal.api.workflowservice.v1.GetWorkflowExecutionHistoryResponse");
+        put_question(&questions, 4, "grpc.health.v1.HealthCheckResponse.ServingStatus");
+        put_question(&questions, 3, "google/protobuf/timestamp.proto");
+        put_question(&questions, 4, "temporal.api.testservice.v1.TestService"); /* not here */
+        put_question(&questions, 3, "etc/passwd.proto");
+        put_question(&questions, 6, "temporal.api.common.v1.Payload");
+        h2_call *call = h2_begin(&rig->client, PATHS[version], NULL, questions.data, questions.len);
+        size_t at = 0;
+        hf_pb_server_reflection_response list = next_answer(rig, call, &at);
+        HF_CHECK(list.message_response_case == 6 && list.list_services_response->service.count >= 5);
+        static const char *const WORDS[] = {
+            "SignalWorkflowExecution", "PollWorkflowTaskQueueResponse",
+            ".temporal.api.history.v1.History", /* what is bytes to us is a message to others */
+            "SERVICE_UNKNOWN", "nanos"};
+        for (size_t i = 0; i < HF_COUNT_OF(WORDS); i++) {
+            hf_pb_server_reflection_response response = next_answer(rig, call, &at);
+            HF_CHECK_SAY(response.message_response_case == 4 &&
+                             has_bytes(response.file_descriptor_response->file_descriptor_proto.items[0], WORDS[i]),
+                         "answer %zu", i);
+        }
+        for (int i = 0; i < 3; i++) {
+            hf_pb_server_reflection_response response = next_answer(rig, call, &at);
+            HF_CHECK(response.message_response_case == 7 && response.error_response->error_code == HF_GRPC_NOT_FOUND);
+        }
+        h2_wait(call);
+        HF_CHECK(call->status == HF_GRPC_OK && at == call->body.len);
+        h2_free(call);
+        hf_buf_deinit(&questions);
+    }
+}
+
+static void the_server_describes_itself(void **state)
+{
+    (void)state;
+    run_rig(reflect, 1);
+}
+
+/* Every message and service can be found, and everything that a file imports can be, too. */
+static void every_import_can_be_found(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    size_t files = 0;
+    const hf_route *routes = hf_routes(&count);
+    for (size_t i = 0; i < count + hf_proto_file_count; i++) {
+        hf_buf file;
+        hf_buf_init(&file, hf_env_memory(hf_env_posix()), SIZE_MAX / 2);
+        if (i < count) {
+            assert_true(hf_reflect_symbol(hf_str_of(routes[i].service), true, &file));
+        } else {
+            assert_true(hf_reflect_file(hf_str_of(hf_proto_files[i - count].name), true, &file));
+        }
+        hf_str rest = hf_str_of_len(file.data, file.len);
+        hf_pb_raw field;
+        while (hf_pb_next(&rest, &field)) {
+            if (field.number == 3) { /* dependency */
+                hf_buf other;
+                hf_buf_init(&other, hf_env_memory(hf_env_posix()), SIZE_MAX / 2);
+                assert_true(hf_reflect_file(field.bytes, true, &other));
+                hf_buf_deinit(&other);
+                files++;
+            }
+        }
+        assert_non_null(rest.data); /* it was read to its end */
+        hf_buf_deinit(&file);
+    }
+    print_message("%zu imports\n", files);
+    assert_true(files > 50);
+}
+
+/* Questions that come faster than their answers are taken. */
+static void ask_without_listening(door_rig *rig)
+{
+    enum { QUESTIONS = 2000 };
+    hf_buf questions;
+    hf_buf_init(&questions, hf_env_memory(rig->env), SIZE_MAX / 2);
+    for (int i = 0; i < QUESTIONS; i++) {
+        put_question(&questions, 4, "temporal.api.workflowservice.v1.StartWorkflowExecutionRequest");
+    }
+    h2_call *call = h2_begin(&rig->client, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", NULL,
+                             questions.data, questions.len);
+    h2_wait(call);
+    HF_CHECK_SAY(call->status == HF_GRPC_RESOURCE_EXHAUSTED, "%d %s", call->status, call->message);
+    h2_free(call);
+    hf_buf_deinit(&questions);
+    ask_for_the_system(rig);
+}
+
+static void answers_of_reflection_are_bounded(void **state)
+{
+    (void)state;
+    run_rig(ask_without_listening, 1);
+}
+
+/* ---- Rates -------------------------------------------------------------------------------------------------------------------- */
+
+static void exceed(door_rig *rig)
+{
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("nobody")};
+    static const char *const NAMES[] = {"default", "slow", "free"};
+    static const int FINE[] = {10, 3, 50};
+    for (size_t i = 0; i < HF_COUNT_OF(NAMES); i++) {
+        hf_pb_describe_workflow_execution_request request = {.namespace = hf_str_of(NAMES[i]), .execution = &execution};
+        int refused = 0;
+        for (int k = 0; k < 50; k++) {
+            h2_call *call = h2_begin_method(&rig->client, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, NULL, &request);
+            h2_wait(call);
+            if (call->status == HF_GRPC_RESOURCE_EXHAUSTED) {
+                refused++;
+                HF_CHECK(strcmp(call->message, "namespace rate limit exceeded") == 0);
+                /* google.rpc.Status with ResourceExhaustedFailure{cause: RPS_LIMIT, scope: NAMESPACE} */
+                HF_CHECK_SAY(call->details.len > 100, "%s", hf_buf_text(&call->details));
+            } else {
+                HF_CHECK(call->status == HF_GRPC_NOT_FOUND);
+            }
+            h2_free(call);
+        }
+        HF_CHECK_SAY(50 - refused >= FINE[i] && 50 - refused <= FINE[i] + 1, "%s: %d of 50", NAMES[i], 50 - refused);
+    }
+    ask_for_the_system(rig); /* names no namespace */
+    HF_CHECK(hf_sleep(hf_milliseconds(1000)) == HF_OK);
+    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("slow"), .execution = &execution};
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &rig->arena, NULL) ==
+             HF_GRPC_NOT_FOUND); /* a second later it may again */
+}
+
+static void server_R1_a_namespace_has_a_rate(void **state)
+{
+    (void)state;
+    static const hf_rate RATES[] = {{NULL, 10}, {"slow", 3}, {"free", 0}};
+    rates = RATES;
+    rate_count = HF_COUNT_OF(RATES);
+    run_rig(exceed, 1);
+    rates = NULL;
+    rate_count = 0;
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_call_is_answered),
     cmocka_unit_test(a_poll_gets_a_task),
     cmocka_unit_test(a_poll_is_answered_before_its_caller_gives_up),
+    cmocka_unit_test(a_call_whose_deadline_has_passed_does_nothing),
     cmocka_unit_test(what_is_wrong_is_refused_in_known_words),
     cmocka_unit_test(failures_carry_details),
     cmocka_unit_test(requests_may_be_compressed),
     cmocka_unit_test(server_D3_a_task_whose_poll_is_gone_goes_to_another),
     cmocka_unit_test(the_stop_answers_polls_and_tells_watchers),
+    cmocka_unit_test(the_stop_does_not_wait_for_polls_that_come_in_it),
+    cmocka_unit_test(a_watcher_has_a_deadline),
     cmocka_unit_test(health_is_told),
+    cmocka_unit_test(the_server_describes_itself),
+    cmocka_unit_test(every_import_can_be_found),
+    cmocka_unit_test(answers_of_reflection_are_bounded),
+    cmocka_unit_test(server_R1_a_namespace_has_a_rate),
 };
 
 int main(int argc, char **argv)

@@ -719,7 +719,7 @@ static void sqlite_that_is_killed_has_every_commit_it_said_yes_to(void **state)
 /* A step that no version has yet. */
 static const char NEXT_STEP[] = "CREATE TABLE extra (id INTEGER PRIMARY KEY, v BLOB);"
                                 "INSERT INTO extra SELECT id, v FROM run;"
-                                "PRAGMA user_version=3";
+                                "PRAGMA user_version=4";
 
 static int count_of(sqlite3 *db, const char *sql)
 {
@@ -737,8 +737,8 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
     (void)state;
     size_t count = 0;
     const hf_schema_step *now = hf_schema_steps(&count);
-    const hf_schema_step steps[] = {now[0], now[1], {3, NEXT_STEP}};
-    assert_int_equal(count, 2);
+    const hf_schema_step steps[] = {now[0], now[1], now[2], {4, NEXT_STEP}};
+    assert_int_equal(count, 3);
     bool done = false;
     uint64_t nth = 1;
     for (; !done; nth++) {
@@ -748,7 +748,7 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
         hf_op op;
         hf_op_init(&op);
         hf_vfs_fail(p.disk, HF_IO_WRITE | HF_IO_SYNC, nth, HF_FAULT_EIO, true);
-        hf_status status = hf_schema_migrate(&op, db, steps, 3);
+        hf_status status = hf_schema_migrate(&op, db, steps, 4);
         done = status == HF_OK;
         assert_true(done || status == HF_ERR_IO);
         hf_vfs_power_off(p.disk); /* the program ends here */
@@ -760,12 +760,12 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
         assert_int_equal(sqlite3_open_v2("test.db", &db, SQLITE_OPEN_READWRITE, hf_vfs_name(p.disk)), SQLITE_OK);
         assert_int_equal(sqlite3_exec(db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
         int version = count_of(db, "PRAGMA user_version");
-        assert_int_equal(version == 3 ? 20 : -1, count_of(db, "SELECT count(*) FROM extra"));
-        assert_true(version == 3 || !done);
-        assert_int_equal(hf_schema_migrate(&op, db, steps, 3), HF_OK);
+        assert_int_equal(version == 4 ? 20 : -1, count_of(db, "SELECT count(*) FROM extra"));
+        assert_true(version == 4 || !done);
+        assert_int_equal(hf_schema_migrate(&op, db, steps, 4), HF_OK);
         assert_int_equal(count_of(db, "SELECT count(*) FROM extra"), 20);
-        assert_int_equal(hf_schema_migrate(&op, db, steps, 3), HF_OK); /* nothing is left to do */
-        assert_int_equal(hf_schema_migrate(&op, db, steps, 2), HF_ERR_UNSUPPORTED);
+        assert_int_equal(hf_schema_migrate(&op, db, steps, 4), HF_OK); /* nothing is left to do */
+        assert_int_equal(hf_schema_migrate(&op, db, steps, 3), HF_ERR_UNSUPPORTED);
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
         place_free(&p);
     }
@@ -773,7 +773,74 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
     assert_true(nth > 3);
 }
 
+/* ---- Shrinking ------------------------------------------------------------------------------------------------------ */
+
+static void commit_deletes(place *p, uint64_t commit, int64_t from, int64_t to)
+{
+    hf_write write = {.table = HF_TABLE_RUN, .kind = HF_WRITE_DELETE_RANGE, .key = {.a = from}, .key_end = {.a = to}};
+    hf_store_request request = {.verb = HF_STORE_COMMIT, .commit = commit, .writes = &write, .write_count = 1};
+    hf_store_execute(p->store, &request);
+    assert_int_equal(request.status, HF_OK);
+}
+
+static hf_store_stats stats_now(hf_store *store)
+{
+    hf_store_request stats = {.verb = HF_STORE_STATS};
+    hf_store_execute(store, &stats);
+    assert_int_equal(stats.status, HF_OK);
+    return stats.stats;
+}
+
+/* The n-th write or sync fails, and then the power: the rows are there, and the rest of the space can be given back. */
+static void sqlite_shrinks_and_loses_nothing_when_it_is_interrupted(void **state)
+{
+    (void)state;
+    bool done = false;
+    uint64_t nth = 1;
+    for (; !done; nth += nth < 30 ? 1 : 11) {
+        place p = place_new("sqlite");
+        uint64_t before = 0;
+        uint64_t after = 0;
+        hf_op op;
+        hf_op_init(&op);
+        fill(&p, 0, 300);
+        commit_deletes(&p, p.commit + 1, 4, 296);
+        assert_int_equal(hf_store_hash(&op, p.store, HEAP, &before), HF_OK);
+        hf_store_stats full = stats_now(p.store);
+        assert_true(full.free_len > full.file_len / 2);
+        hf_vfs_fail(p.disk, HF_IO_WRITE | HF_IO_SYNC, nth, HF_FAULT_EIO, true);
+        hf_store_request step = {.verb = HF_STORE_SHRINK};
+        do {
+            hf_store_execute(p.store, &step);
+        } while (step.status == HF_OK && step.more);
+        hf_store_request checkpoint = {.verb = HF_STORE_CHECKPOINT, .force = true};
+        if (step.status == HF_OK) {
+            hf_store_execute(p.store, &checkpoint);
+        }
+        done = step.status == HF_OK && checkpoint.status == HF_OK;
+        hf_vfs_power_off(p.disk);
+        hf_store_close(p.store);
+        hf_rng rng = {nth};
+        hf_vfs_image(p.disk, HF_CRASH_RANDOM, &rng, p.disk);
+        hf_vfs_fail(p.disk, 0, 0, HF_FAULT_EIO, false);
+        hf_sqlite_options options = {.vfs = hf_vfs_name(p.disk)};
+        assert_int_equal(hf_sqlite_open(&op, HEAP, "test.db", &options, &p.store), HF_OK);
+        assert_int_equal(hf_store_hash(&op, p.store, HEAP, &after), HF_OK);
+        assert_true(before == after);
+        assert_int_equal(p.store->ops->last_commit(p.store), p.commit + 1);
+        do {
+            hf_store_execute(p.store, &step);
+            assert_int_equal(step.status, HF_OK);
+        } while (step.more);
+        hf_store_stats small = stats_now(p.store);
+        assert_true(small.free_len == 0 && small.file_len < full.file_len / 4);
+        place_free(&p);
+    }
+    assert_true(nth > 30);
+}
+
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(sqlite_shrinks_and_loses_nothing_when_it_is_interrupted),
     cmocka_unit_test(sqlite_that_is_killed_has_every_commit_it_said_yes_to),
     cmocka_unit_test(sqlite_refuses_a_bad_file_with_a_sentence_and_leaves_it_alone),
     cmocka_unit_test(sqlite_refuses_a_newer_version_that_is_still_in_the_log),

@@ -2,6 +2,7 @@
 #include "support/support.h"
 
 #include "base/env.h"
+#include "wire/base64.h"
 #include "wire/grpc.h"
 #include "wire/gzip.h"
 
@@ -64,6 +65,74 @@ static void timeouts_have_units(void **state)
         if (CASES[i].ns >= 0) {
             assert_int_equal(span.ns, CASES[i].ns);
         }
+    }
+}
+
+static void timeouts_are_written_as_they_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ns;
+        const char *text;
+    } CASES[] = {
+        {1, "1n"},
+        {99999999, "99999999n"},
+        {100000000, "100000u"},
+        {70000000000, "70000000u"},
+        {100000000001, "100001m"}, /* rounded up */
+        {INT64_MAX, "2562048H"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        char text[HF_GRPC_TIMEOUT_LEN];
+        hf_span span = {0};
+        hf_grpc_timeout_format(hf_nanoseconds(CASES[i].ns), text);
+        assert_string_equal(text, CASES[i].text);
+        assert_true(hf_grpc_timeout_parse(hf_str_of(text), &span) && span.ns >= CASES[i].ns);
+    }
+}
+
+static void messages_are_read_as_they_are_written(void **state)
+{
+    (void)state;
+    static const char *const TEXTS[][2] = {{"100%25 of %C3%A4%0D%0A'x'", "100% of \xc3\xa4\r\n'x'"},
+                                           {"%", "%"},
+                                           {"%4", "%4"},
+                                           {"%zz%41", "%zzA"},
+                                           {"%c3", "\xc3"},
+                                           {"", ""}};
+    for (size_t i = 0; i < HF_COUNT_OF(TEXTS); i++) {
+        hf_buf out;
+        hf_buf_init(&out, hf_env_memory(hf_env_posix()), 1000);
+        hf_grpc_message_parse(hf_str_of(TEXTS[i][0]), &out);
+        assert_string_equal(hf_buf_text(&out), TEXTS[i][1]);
+        hf_buf_deinit(&out);
+    }
+}
+
+static void base64_is_read_with_and_without_padding(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *bytes; /* NULL = refused */
+    } CASES[] = {{"", ""},
+                 {"Zg==", "f"},
+                 {"Zg", "f"},
+                 {"Zm8", "fo"},
+                 {"Zm9v", "foo"},
+                 {"Zm9vYg=", "foob"},
+                 {"+/+/", "\xfb\xff\xbf"},
+                 {"Z", NULL},
+                 {"Zm9v!", NULL},
+                 {"Zm-v", NULL}};
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_buf out;
+        hf_buf_init(&out, hf_env_memory(hf_env_posix()), 1000);
+        assert_int_equal(hf_base64_parse(hf_str_of(CASES[i].text), &out), CASES[i].bytes != NULL);
+        if (CASES[i].bytes != NULL) {
+            assert_string_equal(hf_buf_text(&out), CASES[i].bytes);
+        }
+        hf_buf_deinit(&out);
     }
 }
 
@@ -142,7 +211,10 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(frames_are_taken_one_by_one),
     cmocka_unit_test(a_frame_that_is_too_long_is_refused_by_its_head),
     cmocka_unit_test(timeouts_have_units),
+    cmocka_unit_test(timeouts_are_written_as_they_are_read),
     cmocka_unit_test(messages_are_percent_encoded),
+    cmocka_unit_test(messages_are_read_as_they_are_written),
+    cmocka_unit_test(base64_is_read_with_and_without_padding),
     cmocka_unit_test(gzip_comes_back),
     cmocka_unit_test(a_gzip_bomb_takes_no_more_than_is_allowed),
 };

@@ -2,15 +2,15 @@
 #include "support/support.h"
 
 #include "base/env.h"
+#include "history/pb_json_read.h"
 #include "proto/pb.h"
 #include "unit/wire/pb_random.h"
 #include "wire/base64.h"
 #include "wire/json_read.h"
 #include "wire/pb_json.h"
+#include "wire/text_read.h"
 #include "wire/time_text.h"
 #include "json/json_read.h"
-#include "json/pb_json_read.h"
-#include "json/text_read.h"
 
 #include <math.h>
 
@@ -126,7 +126,7 @@ static void what_does_not_fit_is_refused_with_a_sentence(void **state)
         const char *says;
     } CASES[] = {
         {"[]", "object"},
-        {"{", "line 1"},
+        {"{", "byte 1"},
         {"{\"eventId\":1,\"eventId\":2}", "duplicate"},
         {"{\"eventId\":\"one\"}", "event_id: an integer"},
         {"{\"eventId\":1.5}", "integer"},

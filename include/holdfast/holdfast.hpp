@@ -1,0 +1,767 @@
+// Holdfast for C++17 and later: values in place of payloads, exceptions in place of statuses, scopes that close themselves, lambdas. It is
+// one header over the C functions, and both may be mixed.
+//
+//     #include <holdfast/holdfast.hpp>
+//
+//     std::string order(int item)                                          // a workflow
+//     {
+//         auto receipt = holdfast::activity<std::string>("charge", item, holdfast::within(30s));
+//         holdfast::sleep(24h * 30);
+//         return receipt;
+//     }
+//
+//     int main()
+//     {
+//         return holdfast::run([] {
+//             holdfast::service service("sqlite:orders.db");
+//             holdfast::worker worker(service, "orders");
+//             worker.workflow("order", order);
+//             worker.activity("charge", [](int item) { return "receipt " + std::to_string(item); });
+//             worker.start();
+//             auto bought = service.start("order", 7, "orders");
+//             std::puts(bought.result<std::string>().c_str());
+//         });
+//     }
+//
+// Failures. A function below throws holdfast::error if the C function fails. An exception that leaves a workflow or an activity becomes its
+// failure: the type of a holdfast::error is kept; any other std::exception has the name of its class as type, and what() as message.
+// Throw holdfast::final_error from an activity that must not be tried again.
+//
+// Waiting calls of a workflow throw holdfast::canceled when it is canceled, and holdfast::evicted when the run leaves memory, to go on later. Destructors
+// run, as always. evicted is not a std::exception: only catch (...) meets it, and must throw it again. A destructor that waits needs a shield (scope.h).
+//
+// Values. Integers, doubles, bool, std::string, std::vector, std::optional and holdfast::json are JSON. A struct of your own becomes one by a
+// specialisation of holdfast::codec.
+#ifndef HOLDFAST_HOLDFAST_HPP
+#define HOLDFAST_HOLDFAST_HPP
+
+#include <holdfast/holdfast.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cxxabi.h>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace holdfast
+{
+
+// ---- Failures -----------------------------------------------------------------------------------------------------------------
+
+class error : public std::runtime_error
+{
+  public:
+    error(hf_status status, std::string type, const std::string &message, std::string cause_type = "")
+        : std::runtime_error(message), status_(status), type_(std::move(type)), cause_type_(std::move(cause_type))
+    {
+    }
+    // A failure of your own: throw holdfast::error("Refused", "the card is blocked");
+    error(std::string type, const std::string &message) : error(HF_ERR_FAILED, std::move(type), message)
+    {
+    }
+
+    hf_status status() const
+    {
+        return status_;
+    }
+    const std::string &type() const
+    {
+        return type_;
+    } // "ActivityFailed", "HF_ERR_TIMEOUT", or a word of yours
+    const std::string &cause_type() const
+    {
+        return cause_type_;
+    } // of what led to it: the type that an activity gave
+
+  private:
+    hf_status status_;
+    std::string type_;
+    std::string cause_type_;
+};
+
+class canceled : public error
+{
+    using error::error;
+};
+// The run leaves memory, and goes on later by a replay. Not a std::exception, so that handlers of failures do not end it: it must leave the
+// workflow's function, as catch (...) { throw; } lets it.
+class evicted
+{
+};
+class timeout : public error
+{
+    using error::error;
+};
+// From an activity: it is not tried again.
+class final_error : public error
+{
+    using error::error;
+};
+
+// Throws what hf_error() says.
+[[noreturn]] inline void raise(hf_status status)
+{
+    const hf_failure *failure = hf_error();
+    std::string type = failure != nullptr ? failure->type : hf_status_name(status);
+    std::string cause = failure != nullptr && failure->cause != nullptr ? failure->cause->type : "";
+    std::string message = failure != nullptr ? hf_error_text() : hf_status_text(status);
+    switch (status) {
+    case HF_ERR_CANCELED:
+        throw canceled(status, type, message, cause);
+    case HF_ERR_EVICTED:
+        throw evicted();
+    case HF_ERR_TIMEOUT:
+        throw timeout(status, type, message, cause);
+    default:
+        throw error(status, type, message, cause);
+    }
+}
+
+inline void check(hf_status status)
+{
+    if (status != HF_OK) {
+        raise(status);
+    }
+}
+
+namespace detail
+{
+// The exception at hand as the failure of this fiber or thread.
+inline hf_status fail_with_current() noexcept
+{
+    try {
+        throw;
+    } catch (const evicted &) {
+        return HF_ERR_EVICTED;
+    } catch (const final_error &e) {
+        if (hf_activity_info() != nullptr) {
+            hf_activity_fail_options options = hf_activity_fail_options();
+            options.type = e.type().c_str();
+            options.is_final = true;
+            return hf_activity_fail(e.what(), options);
+        }
+        return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());
+    } catch (const error &e) {
+        // A failure of the library is still the last one of this fiber, with its causes.
+        const hf_failure *last = hf_error();
+        if (last != nullptr && last->status == e.status() && e.type() == last->type && e.cause_type() != "") {
+            return e.status();
+        }
+        return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());
+    } catch (const std::bad_alloc &) {
+        return hf_raise(HF_ERR_NOMEM, "std::bad_alloc");
+    } catch (const std::exception &e) {
+        int ignored = 0;
+        char *name = abi::__cxa_demangle(typeid(e).name(), nullptr, nullptr, &ignored);
+        hf_status status = hf_raise_typed(HF_ERR_FAILED, name != nullptr ? name : typeid(e).name(), "%s", e.what());
+        std::free(name);
+        return status;
+    } catch (...) {
+        return hf_raise_typed(HF_ERR_FAILED, "exception", "%s", "an exception that is not a std::exception");
+    }
+}
+} // namespace detail
+
+// ---- Time ------------------------------------------------------------------------------------------------------------------------
+
+template <class Rep, class Period> hf_span span(std::chrono::duration<Rep, Period> from)
+{
+    return hf_nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(from).count());
+}
+
+// ---- Values ----------------------------------------------------------------------------------------------------------------------
+
+// Owns a payload.
+class payload
+{
+  public:
+    payload() : raw_(hf_payload_none())
+    {
+    }
+    explicit payload(hf_payload owned) : raw_(owned)
+    {
+    }
+    payload(payload &&other) noexcept : raw_(other.release())
+    {
+    }
+    payload &operator=(payload &&other) noexcept
+    {
+        if (this != &other) {
+            hf_payload_free(&raw_);
+            raw_ = other.release();
+        }
+        return *this;
+    }
+    payload(const payload &) = delete;
+    payload &operator=(const payload &) = delete;
+    ~payload()
+    {
+        hf_payload_free(&raw_);
+    }
+
+    hf_payload view() const
+    {
+        return raw_;
+    }
+    hf_payload *out() // for a C function that makes one: what was there is freed
+    {
+        hf_payload_free(&raw_);
+        raw_ = hf_payload_none();
+        return &raw_;
+    }
+    hf_payload release()
+    {
+        hf_payload raw = raw_;
+        raw_ = hf_payload_none();
+        return raw;
+    }
+
+  private:
+    hf_payload raw_;
+};
+
+// A JSON text as it is.
+struct json {
+    std::string text;
+};
+
+// How a type becomes JSON text, and back from a payload. Specialise it for your own:
+//
+//     template <> struct holdfast::codec<point> {
+//         static std::string encode(const point &p) { return "{\"x\":" + std::to_string(p.x) + "}"; }
+//         static point decode(hf_payload in) { return point{holdfast::get<int>(in, "x")}; }
+//     };
+template <class T, class Enable = void> struct codec;
+
+namespace detail
+{
+inline std::string view_text(hf_payload in, const char *path)
+{
+    hf_payload part = hf_payload_none();
+    check(hf_json_get_view(in, path, &part));
+    return std::string(static_cast<const char *>(part.data), part.len);
+}
+} // namespace detail
+
+template <class T> struct codec<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
+    static std::string encode(T value)
+    {
+        return std::to_string(value);
+    }
+    static T decode(hf_payload in)
+    {
+        int64_t number = 0;
+        check(hf_json_get_int(in, "", &number));
+        bool fits = std::is_signed_v<T> ? number >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+                                              number <= static_cast<int64_t>(std::numeric_limits<T>::max())
+                                        : number >= 0 && static_cast<uint64_t>(number) <=
+                                                             static_cast<uint64_t>(std::numeric_limits<T>::max());
+        if (!fits) {
+            throw error(HF_ERR_TOO_BIG, "HF_ERR_TOO_BIG",
+                        "the number " + std::to_string(number) + " does not fit its type");
+        }
+        return static_cast<T>(number);
+    }
+};
+template <class T> struct codec<T, std::enable_if_t<std::is_floating_point_v<T>>> {
+    static std::string encode(T value)
+    {
+        char text[40];
+        std::snprintf(text, sizeof text, "%.17g", static_cast<double>(value));
+        return text;
+    }
+    static T decode(hf_payload in)
+    {
+        double number = 0;
+        check(hf_json_get_real(in, "", &number));
+        return static_cast<T>(number);
+    }
+};
+template <> struct codec<bool> {
+    static std::string encode(bool value)
+    {
+        return value ? "true" : "false";
+    }
+    static bool decode(hf_payload in)
+    {
+        bool flag = false;
+        check(hf_json_get_bool(in, "", &flag));
+        return flag;
+    }
+};
+template <> struct codec<std::string> {
+    static std::string encode(const std::string &value)
+    {
+        std::string text = "\"";
+        for (char c : value) {
+            char escape[8];
+            if (c == '"' || c == '\\') {
+                text += '\\';
+                text += c;
+            } else if (static_cast<unsigned char>(c) < 0x20) {
+                std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+                text += escape;
+            } else {
+                text += c;
+            }
+        }
+        return text + "\"";
+    }
+    static std::string decode(hf_payload in)
+    {
+        std::string text(in.len + 1, '\0'); // escapes only make it shorter
+        check(hf_json_get_text(in, "", text.size(), &text[0]));
+        text.resize(std::strlen(text.c_str()));
+        return text;
+    }
+};
+template <> struct codec<json> {
+    static std::string encode(const json &value)
+    {
+        return value.text;
+    }
+    static json decode(hf_payload in)
+    {
+        return json{detail::view_text(in, "")};
+    }
+};
+
+template <class T> std::string encode(const T &value)
+{
+    return codec<std::decay_t<T>>::encode(value);
+}
+inline std::string encode(const char *value)
+{
+    return codec<std::string>::encode(value);
+}
+template <class T> T decode(hf_payload in)
+{
+    return codec<T>::decode(in);
+}
+// The value at a path of a JSON payload (json.h): holdfast::get<int>(in, "item.number").
+template <class T> T get(hf_payload in, const char *path)
+{
+    std::string text = detail::view_text(in, path);
+    return decode<T>(hf_payload_of_json(text.c_str()));
+}
+
+template <class T> struct codec<std::vector<T>> {
+    static std::string encode(const std::vector<T> &values)
+    {
+        std::string text = "[";
+        for (const auto &value : values) {
+            text += (text.size() > 1 ? "," : "") + codec<T>::encode(value);
+        }
+        return text + "]";
+    }
+    static std::vector<T> decode(hf_payload in)
+    {
+        size_t count = 0;
+        std::vector<T> values;
+        check(hf_json_get_count(in, "", &count));
+        for (size_t i = 0; i < count; i++) {
+            values.push_back(get<T>(in, ("[" + std::to_string(i) + "]").c_str()));
+        }
+        return values;
+    }
+};
+template <class T> struct codec<std::optional<T>> {
+    static std::string encode(const std::optional<T> &value)
+    {
+        return value ? codec<T>::encode(*value) : "null";
+    }
+    static std::optional<T> decode(hf_payload in)
+    {
+        hf_json_kind kind = HF_KIND_NULL;
+        if (in.data == nullptr) {
+            return std::nullopt;
+        }
+        check(hf_json_get_kind(in, "", &kind));
+        return kind == HF_KIND_NULL ? std::nullopt : std::optional<T>(codec<T>::decode(in));
+    }
+};
+
+namespace detail
+{
+// The parameter and the result of a function, a pointer to one, or a lambda.
+template <class F> struct signature : signature<decltype(&F::operator())> {
+};
+template <class R, class... A> struct signature<R (*)(A...)> {
+    using result = R;
+    using args = std::tuple<std::decay_t<A>...>;
+};
+template <class R, class... A> struct signature<R(A...)> : signature<R (*)(A...)> {
+};
+template <class F, class R, class... A> struct signature<R (F::*)(A...) const> : signature<R (*)(A...)> {
+};
+template <class F, class R, class... A> struct signature<R (F::*)(A...)> : signature<R (*)(A...)> {
+};
+
+template <class F> void invoke_into(F &function, hf_payload in, hf_payload *ret_out)
+{
+    using S = signature<F>;
+    using result = typename S::result;
+    using args = typename S::args;
+    static_assert(std::tuple_size_v<args> <= 1, "a workflow or activity has one parameter, or none");
+    auto call = [&]() -> result {
+        if constexpr (std::tuple_size_v<args> == 0) {
+            return function();
+        } else {
+            return function(decode<std::tuple_element_t<0, args>>(in));
+        }
+    };
+    if constexpr (std::is_void_v<result>) {
+        call();
+    } else {
+        std::string text = encode(call());
+        check(hf_payload_copy(hf_payload_of_json(text.c_str()), ret_out));
+    }
+}
+
+template <class F> hf_status call_workflow(hf_payload in, hf_payload *ret_out)
+{
+    try {
+        invoke_into(*static_cast<F *>(hf_workflow_info()->arg), in, ret_out);
+        return HF_OK;
+    } catch (...) {
+        return fail_with_current();
+    }
+}
+template <class F> hf_status call_activity(hf_payload in, hf_payload *ret_out)
+{
+    try {
+        invoke_into(*static_cast<F *>(hf_activity_arg()), in, ret_out);
+        return HF_OK;
+    } catch (...) {
+        return fail_with_current();
+    }
+}
+template <class F> hf_status call_body(void *arg)
+{
+    std::unique_ptr<F> function(static_cast<F *>(arg));
+    try {
+        (*function)();
+        return HF_OK;
+    } catch (...) {
+        return fail_with_current();
+    }
+}
+template <class F> void drop_body(void *arg)
+{
+    delete static_cast<F *>(arg);
+}
+} // namespace detail
+
+// ---- Inside a workflow --------------------------------------------------------------------------------------------------------------
+
+// Options of an activity with a time limit for one attempt; set others in what it returns.
+template <class Rep, class Period>
+hf_activity_options within(std::chrono::duration<Rep, Period> start_to_close, int attempts_max = 0)
+{
+    hf_activity_options options = hf_activity_options();
+    options.start_to_close = span(start_to_close);
+    options.attempts_max = attempts_max;
+    return options;
+}
+
+// Runs an activity and waits for it: activity<int>("charge", order, within(30s)). activity<void> has no result.
+template <class R, class A>
+R activity(const char *name, const A &in, hf_activity_options options, const char *file = __builtin_FILE(),
+           int line = __builtin_LINE())
+{
+    std::string text = encode(in);
+    payload out;
+    check(hf_activity_run(name, hf_payload_of_json(text.c_str()), out.out(), options, file, line));
+    if constexpr (!std::is_void_v<R>) {
+        return decode<R>(out.view());
+    }
+}
+
+template <class Rep, class Period> void sleep(std::chrono::duration<Rep, Period> time)
+{
+    check(hf_sleep(span(time)));
+}
+
+// Waits for a signal and takes its value.
+template <class T> T signal(const char *name, const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    payload out;
+    check(hf_signal_wait(name, out.out(), hf_wait_options(), file, line));
+    if constexpr (!std::is_void_v<T>) {
+        return decode<T>(out.view());
+    }
+}
+// The same; nothing if none comes in time.
+template <class T, class Rep, class Period>
+std::optional<T> signal_within(const char *name, std::chrono::duration<Rep, Period> time,
+                               const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    payload out;
+    hf_wait_options options = hf_wait_options();
+    options.timeout = span(time);
+    hf_status status = hf_signal_wait(name, out.out(), options, file, line);
+    if (status == HF_ERR_TIMEOUT) {
+        return std::nullopt;
+    }
+    check(status);
+    return decode<T>(out.view());
+}
+
+// ---- Scopes, in workflows and elsewhere -----------------------------------------------------------------------------------------------
+
+// Children that cannot outlive the block: its destructor cancels those that still run, and waits for them.
+class scope
+{
+  public:
+    explicit scope(hf_scope_options options = hf_scope_options())
+    {
+        check(hf_scope_open(&raw_, options));
+    }
+    scope(const scope &) = delete;
+    scope &operator=(const scope &) = delete;
+    ~scope()
+    {
+        if (raw_ != nullptr) {
+            hf_scope_close(raw_);
+        }
+    }
+    // Runs a function on a fiber of its own. What it refers to must live as long as the scope.
+    template <class F>
+    void fork(F function, hf_fork_options options = hf_fork_options(), const char *file = __builtin_FILE(),
+              int line = __builtin_LINE())
+    {
+        options.drop = detail::drop_body<F>; // also called if the fork fails
+        check(hf_fork(raw_, detail::call_body<F>, new F(std::move(function)), options, file, line));
+    }
+    // Waits for all children, as the policy of the scope says; throws their failure.
+    void join()
+    {
+        check(hf_join(raw_));
+    }
+    void cancel()
+    {
+        check(hf_scope_cancel(raw_));
+    }
+    hf_scope *raw() const
+    {
+        return raw_;
+    }
+
+  private:
+    hf_scope *raw_ = nullptr;
+};
+
+// Runs a function on the first fiber of a new runtime; returns 0, or prints the failure and returns 1. For main().
+template <class F> int run(F function, hf_runtime_options options = hf_runtime_options())
+{
+    hf_status status = hf_run(detail::call_body<F>, new F(std::move(function)), options);
+    if (status != HF_OK) {
+        std::fprintf(stderr, "%s\n", hf_error_text());
+    }
+    return status == HF_OK ? 0 : 1;
+}
+
+// ---- Clients -----------------------------------------------------------------------------------------------------------------------------
+
+class execution
+{
+  public:
+    explicit execution(hf_execution *owned) : raw_(owned, &hf_execution_free)
+    {
+    }
+    // The result of the workflow, when it has ended; result<void> has none. Throws its failure.
+    template <class T> T result()
+    {
+        payload out;
+        check(hf_result(raw_.get(), out.out()));
+        if constexpr (!std::is_void_v<T>) {
+            return decode<T>(out.view());
+        }
+    }
+    template <class A> void signal(const char *name, const A &in)
+    {
+        std::string text = encode(in);
+        check(hf_signal(raw_.get(), name, hf_payload_of_json(text.c_str())));
+    }
+    void signal(const char *name)
+    {
+        check(hf_signal(raw_.get(), name, hf_payload_none()));
+    }
+    template <class R, class A> R query(const char *name, const A &in)
+    {
+        std::string text = encode(in);
+        payload out;
+        check(hf_query(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
+        return decode<R>(out.view());
+    }
+    template <class R, class A> R update(const char *name, const A &in)
+    {
+        std::string text = encode(in);
+        payload out;
+        check(hf_update(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
+        return decode<R>(out.view());
+    }
+    void cancel()
+    {
+        check(hf_cancel(raw_.get()));
+    }
+    hf_execution *raw() const
+    {
+        return raw_.get();
+    }
+
+  private:
+    std::unique_ptr<hf_execution, void (*)(hf_execution *)> raw_;
+};
+
+class service
+{
+  public:
+    explicit service(const char *address, hf_open_options options = hf_open_options())
+    {
+        check(hf_open(address, &raw_, options));
+    }
+    service(const service &) = delete;
+    service &operator=(const service &) = delete;
+    ~service()
+    {
+        hf_close(raw_);
+    }
+
+    template <class A> execution start(const char *type, const A &in, hf_start_options options)
+    {
+        hf_execution *made = nullptr;
+        std::string text = encode(in);
+        check(hf_start(raw_, type, hf_payload_of_json(text.c_str()), &made, options));
+        return execution(made);
+    }
+    template <class A> execution start(const char *type, const A &in, const char *task_queue)
+    {
+        hf_start_options options = hf_start_options();
+        options.task_queue = task_queue;
+        return start(type, in, options);
+    }
+    hf_service *raw() const
+    {
+        return raw_;
+    }
+
+  private:
+    hf_service *raw_ = nullptr;
+};
+
+// ---- Workers -----------------------------------------------------------------------------------------------------------------------------
+
+namespace detail
+{
+// What workers call: it stays, and stays reachable.
+struct kept {
+    kept *next = nullptr;
+};
+template <class F> struct kept_function : kept {
+    F function;
+    explicit kept_function(F given) : function(std::move(given))
+    {
+    }
+};
+inline std::atomic<kept *> kept_all{nullptr};
+
+template <class F> void *keep(F function)
+{
+    auto *it = new kept_function<F>(std::move(function));
+    it->next = kept_all.load();
+    while (!kept_all.compare_exchange_weak(it->next, it)) {
+    }
+    return &it->function;
+}
+} // namespace detail
+
+// Adds functions and lambdas to a worker of C, such as that of HF_PLUGIN or hf_testenv_worker. They are kept as long as the process lives.
+template <class F>
+void add_workflow(hf_worker *worker, const char *name, F function,
+                  hf_worker_add_workflow_options options = hf_worker_add_workflow_options())
+{
+    options.arg = detail::keep(std::move(function));
+    check(hf_worker_add_workflow(worker, name, detail::call_workflow<F>, options));
+}
+template <class F>
+void add_activity(hf_worker *worker, const char *name, F function,
+                  hf_worker_add_activity_options options = hf_worker_add_activity_options())
+{
+    options.arg = detail::keep(std::move(function));
+    check(hf_worker_add_activity(worker, name, detail::call_activity<F>, options));
+}
+
+class worker
+{
+  public:
+    worker(service &on, const char *task_queue, hf_worker_options options = hf_worker_options())
+    {
+        check(hf_worker_new(on.raw(), task_queue, &raw_, options));
+    }
+    worker(const worker &) = delete;
+    worker &operator=(const worker &) = delete;
+    ~worker()
+    {
+        hf_worker_free(raw_);
+    } // stops it, and waits
+
+    template <class F> worker &workflow(const char *name, F function)
+    {
+        hf_worker_add_workflow_options options = hf_worker_add_workflow_options();
+        options.arg = keep(std::move(function));
+        check(hf_worker_add_workflow(raw_, name, detail::call_workflow<F>, options));
+        return *this;
+    }
+    template <class F>
+    worker &activity(const char *name, F function,
+                     hf_worker_add_activity_options options = hf_worker_add_activity_options())
+    {
+        options.arg = keep(std::move(function));
+        check(hf_worker_add_activity(raw_, name, detail::call_activity<F>, options));
+        return *this;
+    }
+    void start()
+    {
+        check(hf_worker_start(raw_));
+    }
+    void run()
+    {
+        check(hf_worker_run(raw_));
+    }
+    void stop()
+    {
+        check(hf_worker_stop(raw_));
+    }
+    hf_worker *raw() const
+    {
+        return raw_;
+    }
+
+  private:
+    template <class F> void *keep(F function)
+    {
+        auto kept = std::make_shared<F>(std::move(function));
+        functions_.push_back(kept);
+        return kept.get();
+    }
+    std::vector<std::shared_ptr<void>> functions_; // freed after the worker has ended
+    hf_worker *raw_ = nullptr;
+};
+
+} // namespace holdfast
+
+#endif

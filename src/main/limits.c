@@ -1,0 +1,118 @@
+/* holdfast limits: all bounds that a program may meet, in one table. docs/guide/limits.md is what --markdown prints; a test compares them. */
+#include "main/author.h"
+
+#include "base/limits.h"
+#include "history/limits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef enum unit { COUNT, BYTES, SECONDS } unit;
+
+typedef struct limit {
+    const char *group; /* NULL = as the one before */
+    const char *what;
+    int64_t value;
+    unit unit;
+    const char *then; /* what happens beyond it */
+} limit;
+
+static const limit LIMITS[] = {
+    {"A run", "events of its history", HF_HISTORY_COUNT_MAX, COUNT,
+     "the run is terminated; continue as new before (hf_workflow_info says when)"},
+    {NULL, "bytes of its history", HF_HISTORY_LEN_MAX, BYTES, "the same"},
+    {NULL, "events from which on it is told to continue as new", HF_HISTORY_SUGGEST_COUNT, COUNT, "only a hint"},
+    {NULL, "pending activities", HF_PENDING_MAX, COUNT, "the next one is refused: HF_ERR_LIMIT"},
+    {NULL, "messages to other workflows that are under way", HF_PENDING_MAX, COUNT, "the same"},
+    {NULL, "signals", HF_SIGNALS_MAX, COUNT, "hf_signal fails with HF_ERR_LIMIT"},
+    {NULL, "signals and other events during one workflow task", HF_BUFFERED_COUNT_MAX, COUNT,
+     "the task fails and is tried again"},
+    {NULL, "records in the stream of a chain of runs", HF_STREAM_COUNT_MAX, COUNT,
+     "hf_publish fails with HF_ERR_LIMIT"},
+    {NULL, "bytes of these records", HF_STREAM_LEN_MAX, BYTES, "the same"},
+    {"Sizes", "a payload: input, result, signal, details", HF_PAYLOAD_LEN_MAX, BYTES, "HF_ERR_TOO_BIG"},
+    {NULL, "bytes that a codec may add to a payload", HF_CODEC_GROWTH_MAX, BYTES, "the call fails"},
+    {NULL, "an id, a name, a type, a key", HF_ID_LEN_MAX, BYTES, "HF_ERR_INVALID"},
+    {NULL, "the name of a task queue", HF_QUEUE_LEN_MAX, BYTES, "HF_ERR_INVALID"},
+    {NULL, "the message of a failure", HF_FAILURE_MESSAGE_LEN_MAX, BYTES, "it is cut"},
+    {NULL, "a failure and its causes", HF_CAUSE_DEPTH_MAX, COUNT, "the rest is cut"},
+    {NULL, "payloads in one list", HF_PAYLOAD_LIST_MAX, COUNT, "HF_ERR_INVALID"},
+    {"Time", "a workflow task, unless the start says otherwise", HF_TASK_TIMEOUT_DEFAULT_SECONDS, SECONDS,
+     "it is handed out again"},
+    {NULL, "a workflow task, at most", HF_TASK_TIMEOUT_MAX_SECONDS, SECONDS, "longer ones are cut to this"},
+    {NULL, "a workflow task that waits for local activities", HF_KEEP_ALIVE_SECONDS, SECONDS, "it is handed out again"},
+    {"A worker", "activities at once on threads", HF_POOL_THREADS_MAX, COUNT,
+     "others wait; .on_fiber has no such bound"},
+    {NULL, "stack of a workflow, in bytes (.stack_size: up to 262,144)", 65536, BYTES,
+     "the process ends with a sentence; keep big arrays out"},
+    {NULL, "calls of an evicted fiber", HF_EVICTED_CALLS_MAX, COUNT, "the fiber is stopped where it is"},
+    {"A runtime", "fiber threads", HF_THREADS_MAX, COUNT, "HF_ERR_INVALID"},
+    {NULL, "a value of a channel", HF_CHAN_VALUE_LEN_MAX, BYTES, "HF_ERR_INVALID"},
+    {NULL, "fiber-local variables of one fiber", HF_LOCALS_MAX, COUNT, "HF_ERR_LIMIT"},
+};
+
+static void format(char *text, size_t len, const limit *row)
+{
+    char digits[32];
+    char grouped[48];
+    int64_t value = row->value;
+    const char *name = row->unit == SECONDS ? " s" : "";
+    if (row->unit == BYTES && value >= 1 << 20 && value % (1 << 20) == 0) {
+        value >>= 20;
+        name = " MiB";
+    } else if (row->unit == BYTES && value >= 1 << 10 && value % (1 << 10) == 0) {
+        value >>= 10;
+        name = " KiB";
+    } else if (row->unit == BYTES) {
+        name = " bytes";
+    }
+    int count = snprintf(digits, sizeof digits, "%" PRId64, value);
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) {
+            grouped[at++] = ',';
+        }
+        grouped[at++] = digits[i];
+    }
+    grouped[at] = '\0';
+    (void)snprintf(text, len, "%s%s", grouped, name);
+}
+
+static void put_markdown(void)
+{
+    (void)printf("<!-- Made by `holdfast limits --markdown`; do not edit. -->\n# Limits\n\n"
+                 "`holdfast limits` prints the same table. Sizes are in bytes of the plain data, before a codec.\n\n"
+                 "| of | what | limit | beyond it |\n|---|---|---|---|\n");
+    const char *group = "";
+    for (size_t i = 0; i < HF_COUNT_OF(LIMITS); i++) {
+        char value[64];
+        group = LIMITS[i].group != NULL ? LIMITS[i].group : group;
+        format(value, sizeof value, &LIMITS[i]);
+        (void)printf("| %s | %s | %s | %s |\n", group, LIMITS[i].what, value, LIMITS[i].then);
+    }
+    (void)printf("\nTimers of a run have no bound of their own. A timeout, sleep or retry pause in a workflow is 0 or "
+                 "at least a millisecond.\n");
+}
+
+int hf_cmd_limits(int argc, char **argv)
+{
+    bool is_markdown = false;
+    int words = 0;
+    const hf_author_option options[] = {{"--markdown", &is_markdown, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    if (!hf_author_parse(argc, argv, options, NULL, 0, &words)) {
+        return HF_EXIT_USAGE;
+    }
+    if (is_markdown) {
+        put_markdown();
+        return HF_EXIT_FINE;
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(LIMITS); i++) {
+        char value[64];
+        format(value, sizeof value, &LIMITS[i]);
+        if (LIMITS[i].group != NULL) {
+            (void)printf("%s%s\n", i > 0 ? "\n" : "", LIMITS[i].group);
+        }
+        (void)printf("  %-60s %12s   %s\n", LIMITS[i].what, value, LIMITS[i].then);
+    }
+    return HF_EXIT_FINE;
+}

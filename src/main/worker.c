@@ -1,0 +1,112 @@
+/* holdfast worker: a worker on a file or server, with the workflows and activities of plugins, until SIGTERM or SIGINT. */
+#include "main/author.h"
+
+#include <holdfast/holdfast.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct job {
+    const char *address;
+    const char *plugins[HF_AUTHOR_VALUES_MAX];
+    int plugin_count;
+    const char *queue;
+    const char *namespace_;
+    int exit_code;
+} job;
+
+static hf_status stop_on_signal(void *arg)
+{
+    static const int SIGNALS[] = {SIGTERM, SIGINT};
+    hf_worker *worker = arg;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    int number = 0;
+    HF_TRY(hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals));
+    HF_TRY(hf_os_signals_next(signals, &number));
+    return hf_worker_stop(worker);
+}
+
+static hf_status work(const job *j, hf_worker *worker)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "signals", .join = HF_JOIN_DISCARD));
+    HF_TRY(hf_worker_start(worker));
+    HF_TRY(hf_fork(scope, stop_on_signal, worker));
+    (void)printf("holdfast %s: worker of the task queue %s on %s\n", hf_version(), j->queue, j->address);
+    (void)fflush(stdout);
+    return hf_worker_wait(worker);
+}
+
+static hf_status run(void *arg)
+{
+    job *j = arg;
+    hf_op op;
+    hf_op_init(&op);
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    if (hf_open(j->address, &service) != HF_OK) {
+        j->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
+        return HF_OK;
+    }
+    if (hf_worker_new(service, j->queue, &worker, .namespace_ = j->namespace_) != HF_OK) {
+        j->exit_code = hf_complain(HF_EXIT_USAGE, "%s", hf_error_text());
+        return HF_OK;
+    }
+    for (int i = 0; i < j->plugin_count; i++) {
+        if (hf_plugin_load(&op, j->plugins[i], worker) != HF_OK) {
+            j->exit_code = hf_complain(HF_EXIT_USAGE, "%s", op.message);
+            return HF_OK;
+        }
+    }
+    if (work(j, worker) != HF_OK) {
+        j->exit_code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
+    }
+    return HF_OK;
+}
+
+/* A path is the file of a database; everything else is an address. */
+static const char *address_of(const char *word, char *room, size_t len)
+{
+    static const char *const SCHEMES[] = {"sqlite:", "memory:", "owner:", "temporal:"};
+    for (size_t i = 0; i < HF_COUNT_OF(SCHEMES); i++) {
+        if (strncmp(word, SCHEMES[i], strlen(SCHEMES[i])) == 0) {
+            return word;
+        }
+    }
+    (void)snprintf(room, len, "sqlite:%s", word);
+    return room;
+}
+
+int hf_cmd_worker(int argc, char **argv)
+{
+    char address[HF_PATH_LEN_MAX + 32];
+    job j = {.queue = NULL};
+    bool with_guard = false;
+    const char *file = NULL;
+    int words = 0;
+    const hf_author_option options[] = {{"--plugin", NULL, j.plugins, &j.plugin_count},
+                                        {"--queue", NULL, &j.queue, NULL},
+                                        {"--namespace", NULL, &j.namespace_, NULL},
+                                        {"--guard", &with_guard, NULL, NULL},
+                                        {NULL, NULL, NULL, NULL}};
+    if (!hf_author_parse(argc, argv, options, &file, 1, &words)) {
+        return HF_EXIT_USAGE;
+    }
+    if (words == 0 || j.plugin_count == 0) {
+        return hf_complain(HF_EXIT_USAGE,
+                           "worker needs a database and a plugin: holdfast worker FILE --plugin x.so --queue NAME");
+    }
+    if (with_guard) {
+        char why[256];
+        if (!hf_author_guard(argv - 2, why)) {
+            return hf_complain(HF_EXIT_CANNOT_OPEN, "there is no guard: %s", why);
+        }
+    }
+    j.queue = j.queue != NULL ? j.queue : "default";
+    j.address = address_of(file, address, sizeof address);
+    if (hf_run(run, &j, .name = "holdfast", .watchdog = {.signal = SIGURG}) != HF_OK && j.exit_code == 0) {
+        return hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
+    }
+    return j.exit_code;
+}

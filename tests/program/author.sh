@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Plugins without a main(): author.sh HOLDFAST HELLO NONE OTHER INSIDE BUGS TESTS SCRATCH. `holdfast worker`, its refusals, its guard, and `holdfast replay`.
+set -euo pipefail
+holdfast=$1 hello=$2 none=$3 other=$4 inside=$5 bugs=$6 tests=$7 scratch=$8
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+
+pid=
+trap '[[ -z $pid ]] || kill -9 "$pid" 2>/dev/null || true' EXIT
+
+fail()
+{
+    printf 'FAILED: %s\n' "$*"
+    exit 1
+}
+
+# refused CODE WORDS COMMAND...
+refused()
+{
+    local code=0 expected=$1 words=$2
+    shift 2
+    "$holdfast" "$@" >out 2>&1 || code=$?
+    [[ $code == "$expected" ]] || fail "$*: exit code $code, not $expected: $(cat out)"
+    grep -q -- "$words" out || fail "$*: no '$words' in: $(cat out)"
+}
+
+refused 2 'needs a database and a plugin' worker orders.db
+refused 2 'has no option --plug' worker orders.db --plug x
+refused 2 'is not a plugin: it has no HF_PLUGIN' worker memory: --plugin "$none" --queue q
+refused 2 'was compiled for Holdfast 0.0.7' worker memory: --plugin "$other" --queue q
+refused 2 'has a Holdfast of its own inside' worker memory: --plugin "$inside" --queue q
+refused 2 'cannot load the plugin' worker memory: --plugin nowhere.so --queue q
+refused 3 'no/such/folder' worker no/such/folder/x.db --plugin "$hello" --queue q
+
+# A worker on a file, until SIGTERM.
+mkfifo lines
+"$holdfast" worker hello.db --plugin "$hello" --queue greetings --guard >lines 2>err &
+pid=$!
+exec 3<lines
+read -r line <&3
+[[ $line == *"worker of the task queue greetings on sqlite:hello.db" ]] || fail "the worker says: $line $(cat err)"
+kill -TERM "$pid"
+wait "$pid" || fail "the worker ended with $?: $(cat err)"
+pid=
+exec 3<&-
+
+# Histories that earlier versions recorded are replayed by other programs (tests/replay); here is one of hello, and one that differs.
+refused 2 'needs histories and a plugin' replay hello.db
+refused 3 'No such file' replay nowhere.json --plugin "$hello"
+printf '{"events": []}' >empty.json
+refused 3 'does not begin with WorkflowExecutionStarted' replay empty.json --plugin "$hello"
+printf 'no json' >none.json
+refused 3 'is not a history' replay none.json --plugin "$hello"
+mkdir histories
+cp "$tests/program/history/hello.json" histories/1.json
+"$holdfast" replay histories --plugin "$hello" --verbose >out 2>&1 || fail "replay: $(cat out)"
+grep -q '^1 histories replayed: 1 the same, 0 differ$' out || fail "replay: $(cat out)"
+sed 's/"0.010s"/"0.020s"/' histories/1.json >histories/2.json
+refused 1 'the history has TimerStarted id=1 span=20ms (event 5), the workflow made StartTimer id=1 span=10ms' replay histories --plugin "$hello"
+grep -q '^2 histories replayed: 1 the same, 1 differ$' out || fail "replay: $(cat out)"
+refused 3 'does not have' replay histories --plugin "$bugs" --verbose

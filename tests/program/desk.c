@@ -1,0 +1,90 @@
+/* A program for tests/program/verbs.sh: a worker on ADDRESS until SIGTERM. `desk ADDRESS [QUEUE]`: "ready" goes to stdout when it works. Without a
+ * queue it only has the file open. */
+#include <holdfast/holdfast.h>
+
+#include <signal.h>
+#include <stdio.h>
+
+static int64_t total;
+
+static hf_status echo(hf_payload in, hf_payload *ret_out)
+{
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status state(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    (void)in;
+    return hf_payload_printf(ret_out, "{\"total\": %lld}", (long long)total);
+}
+
+static hf_status add(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    int64_t more = 0;
+    (void)arg;
+    HF_TRY(hf_json_get_int(in, "", &more));
+    total += more;
+    return hf_payload_printf(ret_out, "%lld", (long long)total);
+}
+
+/* Waits for "go", and answers meanwhile. */
+static hf_status patient(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    total = 0;
+    HF_TRY(hf_on_query("state", state));
+    HF_TRY(hf_on_update("add", add));
+    HF_TRY(hf_publish("note", hf_payload_of_json("{\"percent\": 10}")));
+    return hf_signal_wait("go", ret_out);
+}
+
+static hf_status decline(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return hf_raise_typed(HF_ERR_FAILED, "CardDeclined", "insufficient funds");
+}
+
+static hf_status pay(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("decline", in, ret_out, .start_to_close = hf_seconds(10), .attempts_max = 1);
+}
+
+static hf_status buy(hf_payload in, hf_payload *ret_out)
+{
+    return hf_child_run("pay", in, ret_out, .id = "the-payment");
+}
+
+typedef struct desk {
+    const char *address;
+    const char *queue;
+} desk;
+
+static hf_status work(void *arg)
+{
+    const desk *d = arg;
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_TRY(hf_open(d->address, &service));
+    HF_TRY(hf_worker_new(service, d->queue != NULL ? d->queue : "nothing", &worker, .stop_on = SIGTERM));
+    HF_TRY(hf_worker_add_workflow(worker, "echo", echo));
+    HF_TRY(hf_worker_add_workflow(worker, "patient", patient));
+    HF_TRY(hf_worker_add_workflow(worker, "pay", pay));
+    HF_TRY(hf_worker_add_workflow(worker, "buy", buy));
+    HF_TRY(hf_worker_add_activity(worker, "decline", decline));
+    (void)printf("ready\n");
+    (void)fflush(stdout);
+    return hf_worker_run(worker);
+}
+
+int main(int argc, char **argv)
+{
+    desk d = {.address = argc > 1 ? argv[1] : "", .queue = argc > 2 ? argv[2] : NULL};
+    hf_status status = hf_run(work, &d);
+    if (status != HF_OK && status != HF_ERR_CANCELED) {
+        (void)fprintf(stderr, "desk: %s\n", hf_error_text());
+        return 1;
+    }
+    return 0;
+}
