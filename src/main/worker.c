@@ -16,23 +16,29 @@ typedef struct job {
     int exit_code;
 } job;
 
+typedef struct stopper {
+    hf_worker *worker;
+    hf_os_signals *signals;
+} stopper;
+
 static hf_status stop_on_signal(void *arg)
 {
-    static const int SIGNALS[] = {SIGTERM, SIGINT};
-    hf_worker *worker = arg;
-    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    const stopper *s = arg;
     int number = 0;
-    HF_TRY(hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals));
-    HF_TRY(hf_os_signals_next(signals, &number));
-    return hf_worker_stop(worker);
+    HF_TRY(hf_os_signals_next(s->signals, &number));
+    return hf_worker_stop(s->worker);
 }
 
 static hf_status work(const job *j, hf_worker *worker)
 {
+    static const int SIGNALS[] = {SIGTERM, SIGINT};
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    HF_TRY(hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals)); /* before anybody is told that the worker runs */
+    stopper s = {.worker = worker, .signals = signals};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "signals", .join = HF_JOIN_DISCARD));
     HF_TRY(hf_worker_start(worker));
-    HF_TRY(hf_fork(scope, stop_on_signal, worker));
+    HF_TRY(hf_fork(scope, stop_on_signal, &s));
     (void)printf("holdfast %s: worker of the task queue %s on %s\n", hf_version(), j->queue, j->address);
     (void)fflush(stdout);
     return hf_worker_wait(worker);
