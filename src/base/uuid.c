@@ -3,7 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
-enum { DIGIT_COUNT = 32, NO_DIGIT = 0x80 };
+enum { DIGIT_COUNT = 32 };
 
 _Static_assert(HF_UUID_LEN == DIGIT_COUNT + 4 + 1, "32 digits, 4 hyphens, a NUL");
 
@@ -34,41 +34,37 @@ void hf_uuid_text(uint64_t high, uint64_t low, char ret_text[HF_UUID_LEN])
     ret_text[HF_UUID_LEN - 1] = '\0';
 }
 
-static unsigned value_of(char digit)
+/* The number that digits_of makes such digits of. Of other bytes it makes some number, whose digits are others. */
+static inline uint32_t number_of(uint64_t digits)
 {
-    unsigned number = (unsigned)(unsigned char)digit - '0';
-    unsigned letter = (unsigned)(unsigned char)digit - 'a';
-    return number < 10 ? number : letter < 6 ? letter + 10 : NO_DIGIT;
-}
-
-/* Reads `count` digits behind those that `*number` has; `*bad` is not 0 afterwards if one of them is none. */
-static void read_digits(const char *text, size_t count, uint64_t *number, unsigned *bad)
-{
-    for (size_t i = 0; i < count; i++) {
-        unsigned value = value_of(text[i]);
-        *bad |= value & NO_DIGIT;
-        *number = *number << 4 | (value & 15);
-    }
+    uint64_t each = le64toh(digits);
+    each = (each & UINT64_C(0x0f0f0f0f0f0f0f0f)) + (each >> 6 & UINT64_C(0x0101010101010101)) * 9;
+    each = (each << 4 | each >> 8) & UINT64_C(0x00ff00ff00ff00ff);
+    each = (each << 8 | each >> 16) & UINT64_C(0x0000ffff0000ffff);
+    return (uint32_t)(each << 16 | each >> 32);
 }
 
 bool hf_uuid_parse(hf_str text, uint64_t *ret_high, uint64_t *ret_low)
 {
-    uint64_t high = 0;
-    uint64_t low = 0;
-    unsigned bad = 0;
     const char *at = text.data;
     if (text.len != HF_UUID_LEN - 1 || at[8] != '-' || at[13] != '-' || at[18] != '-' || at[23] != '-') {
         return false;
     }
-    read_digits(at, 8, &high, &bad);
-    read_digits(at + 9, 4, &high, &bad);
-    read_digits(at + 14, 4, &high, &bad);
-    read_digits(at + 19, 4, &low, &bad);
-    read_digits(at + 24, 12, &low, &bad);
-    if (bad != 0) {
-        return false;
+    uint64_t groups[4];
+    char *digits = (char *)groups;
+    memcpy(digits, at, 8);
+    memcpy(digits + 8, at + 9, 4);
+    memcpy(digits + 12, at + 14, 4);
+    memcpy(digits + 16, at + 19, 4);
+    memcpy(digits + 20, at + 24, 12);
+    uint32_t numbers[4];
+    for (size_t i = 0; i < 4; i++) {
+        numbers[i] = number_of(groups[i]);
+        if (digits_of(numbers[i]) != groups[i]) {
+            return false;
+        }
     }
-    *ret_high = high;
-    *ret_low = low;
+    *ret_high = (uint64_t)numbers[0] << 32 | numbers[1];
+    *ret_low = (uint64_t)numbers[2] << 32 | numbers[3];
     return true;
 }

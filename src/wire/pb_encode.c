@@ -121,6 +121,14 @@ static inline void set_number(writer *w, hf_pb_wire wire, uint64_t bits)
     }
 }
 
+static inline void put_varint(writer *w, const hf_pb_field *field, uint64_t value)
+{
+    if (reserve(w, FIXED_LEN_MAX)) {
+        set_tag(w, field);
+        w->at = hf_pb_set_varint(w->at, value);
+    }
+}
+
 static inline void put_number(writer *w, const hf_pb_field *field, uint64_t bits)
 {
     if (reserve(w, FIXED_LEN_MAX)) {
@@ -233,25 +241,54 @@ static HF_NOINLINE void put_list(writer *w, const hf_pb_field *field, hf_pb_list
     }
 }
 
-/* Writes a field, even if it is zero. */
+/* Writes a field, even if it is zero. One jump by its kind: this is where most of the time of a commit's encoding goes. */
 static inline void put_field(writer *w, const hf_pb_field *field, const char *msg)
 {
     const char *at = msg + field->offset;
-    if (field->shape >= HF_PB_LIST) {
+    if (HF_UNLIKELY(field->shape >= HF_PB_LIST)) {
         put_list(w, field, hf_pb_list_at(at));
-    } else if (field->kind == HF_PB_STRING || field->kind == HF_PB_BYTES) {
+        return;
+    }
+    switch ((hf_pb_kind)field->kind) {
+    case HF_PB_STRING:
+    case HF_PB_BYTES:
         put_str(w, field, hf_pb_str_at(at));
-    } else if (field->kind == HF_PB_MESSAGE) {
+        return;
+    case HF_PB_MESSAGE: {
         const char *child = hf_pb_ptr_at(at);
         if (child != NULL) {
             put_child(w, field, child);
         }
-    } else if (field->kind >= HF_PB_TIMESTAMP) {
+        return;
+    }
+    case HF_PB_TIMESTAMP:
+    case HF_PB_DURATION:
         if (at[offsetof(hf_pb_timestamp, has)] != 0) {
             put_time(w, field, at);
         }
-    } else {
+        return;
+    case HF_PB_INT64:
+    case HF_PB_UINT64:
+        put_varint(w, field, load64(at));
+        return;
+    case HF_PB_INT32:
+    case HF_PB_ENUM:
+        put_varint(w, field, (uint64_t)(int64_t)(int32_t)load32(at)); /* negative ones take ten bytes */
+        return;
+    case HF_PB_BOOL:
+        put_varint(w, field, *at != 0);
+        return;
+    case HF_PB_UINT32:
+    case HF_PB_SINT32:
+    case HF_PB_SINT64:
+    case HF_PB_FIXED32:
+    case HF_PB_FIXED64:
+    case HF_PB_SFIXED32:
+    case HF_PB_SFIXED64:
+    case HF_PB_FLOAT:
+    case HF_PB_DOUBLE:
         put_number(w, field, number_bits((hf_pb_kind)field->kind, at));
+        return;
     }
 }
 
