@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -64,6 +65,7 @@ static _Noreturn void become(char **argv, const char *notes)
     (void)setenv("NOTIFY_SOCKET", notes, 1);
     (void)setenv("WATCHDOG_PID", pid, 1);
     (void)setenv("WATCHDOG_USEC", "20000", 1);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing behind */
     (void)execv(argv[0], argv);
     die(argv[0]);
 }
