@@ -22,9 +22,10 @@
 #include <holdfast/scope.h>
 
 enum {
-    HF_DOOR_LINKS_MAX = 2048,         /* connections: one of an SDK serves all its workers */
-    HF_DOOR_STREAMS_MAX = 10000,      /* calls of one connection, also those whose stream was reset (RELIABILITY 5.3) */
-    HF_DOOR_STREAMS_ALL_MAX = 100000, /* calls of all connections: a parked poll has some 3 KiB. Beyond it ... */
+    HF_DOOR_LINKS_MAX = 2048,    /* connections: one of an SDK serves all its workers */
+    HF_DOOR_STREAMS_MAX = 10000, /* calls of one connection, also those whose stream was reset (RELIABILITY 5.3) */
+    HF_DOOR_STREAMS_UNKNOWN_MAX = 100, /* the same, where keys are needed and the peer has not shown a valid one */
+    HF_DOOR_STREAMS_ALL_MAX = 100000,  /* calls of all connections: a parked poll has some 3 KiB. Beyond it ... */
     HF_DOOR_STREAMS_EACH_MIN = 64, /* ... a connection still has these, so that one peer cannot take the place of all */
     HF_DOOR_MESSAGE_LEN_MAX = 4 << 20,  /* bytes of a request, inflated: as Temporal's server */
     HF_DOOR_DECODED_LEN_MAX = 64 << 20, /* bytes that a request may take as structs (wire-W4) */
@@ -103,6 +104,7 @@ struct hf_link {
     bool is_over;                /* nothing more is read: the peer has ended, or is cut off */
     bool has_begun;              /* a request has come */
     bool is_pinged;              /* and no byte has come since */
+    bool is_known;               /* a valid key has come, or none is needed */
     int64_t born_ns;             /* when it was accepted */
     int64_t heard_ns;            /* when the last bytes came */
     int64_t taken_ns;            /* when the peer last took bytes of answers */

@@ -127,19 +127,21 @@ export const MIXED = {
     both: true,
   },
   queriesUnderLoad: {
-    // Queries while signals come: each answer is a prefix of what the workflow gets in the end. Not without a cache: there
-    // some of these queries were not answered in time, and it is not known yet whether the SDK or the server is at fault.
+    // Queries while signals come: each answer is a prefix of what the workflow gets in the end. Without a cache there is one
+    // at a time: Temporal's core drops the queries that wait for a run behind another task of it when it evicts the run, which it then does after
+    // each task ("There were leftover buffered tasks when evicting run"); no server can answer those in time.
     async go(c) {
       const handle = await begin(c, 'waits');
       const answers = [];
       await Promise.all([
         (async () => { for (const i of range(40)) await handle.signal('put', i); })(),
-        ...range(4).map(async () => { for (const _ of range(15)) answers.push(await handle.query('get')); }),
+        ...range(c.queue === 'uncached' ? 1 : 4).map(async () => { for (const _ of range(15)) answers.push(await handle.query('get')); }),
       ]);
       await handle.signal('done');
       assert.deepEqual(await handle.result(), range(40));
       for (const answer of answers) assert.deepEqual(answer, range(answer.length));
     },
+    both: true,
   },
   terminateDetails: {
     async go(c) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `holdfast serve` as its operators meet it: serve.sh HOLDFAST PLUGIN SCRATCH. Metrics, plugins, sockets that are handed over, refusals.
+# `holdfast serve` as its operators meet it: serve.sh HOLDFAST PLUGIN HANDOVER SCRATCH. Metrics, plugins, sockets that are handed over, refusals.
 set -euo pipefail
-holdfast=$1 plugin=$2 scratch=$3
+holdfast=$1 plugin=$2 handover=$3 scratch=$4
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
@@ -35,14 +35,15 @@ refused "TLS needs both" --store memory: --tls-cert x
 refused "log-level is" --store memory: --log-level loud
 refused "cannot load the plugin" --store memory: --listen 127.0.0.1:0 --plugin nowhere.so
 
-# ready: waits for the lines of the start, and sets $metrics to the address.
+# ready: waits for the lines of the start, and sets $metrics and $port to the addresses.
 ready()
 {
     local line
     while read -r line <&3; do
         case $line in
         *"metrics on tcp:"*) metrics=${line##*tcp:} ;;
-        *"ready on "*) return ;;
+        *"ready on tcp:"*) port=${line##*:} ;;
+        *"ready on unix:"*) return ;;
         esac
     done
     fail "the server ended: $(cat err)"
@@ -73,6 +74,9 @@ get /secret
 [[ $answer == "HTTP/1.1 404 "* ]] || fail "secret: $answer"
 get /metrics rebound.example
 [[ $answer == "HTTP/1.1 403 "* ]] || fail "rebound: $answer"
+# The plugin's workflow, started through the door, and run by the server itself.
+out=$("$holdfast" run "temporal://127.0.0.1:$port" hello '"you"' --id greeting) || fail "the plugin's workflow: $out"
+[[ $out == *'"greeting": "hello", "to": "you"'* ]] || fail "the plugin's workflow returned $out"
 kill -TERM "$pid"
 wait "$pid" || fail "it exits with $?: $(cat err)"
 pid=
@@ -82,4 +86,29 @@ while read -r line; do
 done <err
 grep -q '"event":"stopping"' err || fail "the log has no stopping: $(cat err)"
 ! grep -qE '"level":"(warn|error)"' err || fail "the log complains: $(cat err)"
+# Under a service manager: it serves on the socket that was handed over and on no other, tells when it is ready, that it lives, and that it stops.
+mkfifo notes
+"$handover" "$holdfast" serve --store memory: --plugin "$plugin" --log-level warn >notes 2>handed.err &
+pid=$!
+exec 3<notes
+told=
+while read -r line <&3; do
+    case $line in
+    "port "*) port=${line##* } ;;
+    *"ready on tcp:127.0.0.1:$port") told+=" ready" ;;
+    READY=1) told+=" READY" ;;
+    WATCHDOG=1) told+=" WATCHDOG" && break ;; # which comes only from an engine that answers
+    *) fail "handed over: $line" ;;
+    esac
+done
+[[ $told == " ready READY WATCHDOG" ]] || fail "handed over: $told $(cat handed.err)"
+out=$("$holdfast" run "temporal://127.0.0.1:$port" hello '"me"') || fail "on the socket that was handed over: $out"
+kill -TERM "$pid"
+while read -r line <&3 && [[ $line != STOPPING=1 ]]; do
+    [[ $line == WATCHDOG=1 ]] || fail "at the end: $line"
+done
+[[ ${line-} == STOPPING=1 ]] || fail "it did not say that it stops"
+wait "$pid" || fail "handed over, it exits with $?: $(cat handed.err)"
+pid=
+exec 3<&-
 echo "[       OK ] holdfast serve"

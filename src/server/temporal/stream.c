@@ -73,7 +73,8 @@ static hf_h2_stream *on_begin(void *state, int32_t id)
     hf_link *link = state;
     hf_door *door = link->door;
     (void)id;
-    if (link->stream_count >= HF_DOOR_STREAMS_MAX || link->stage != HF_STAGE_SERVING) {
+    if (link->stream_count >= (size_t)(link->is_known ? HF_DOOR_STREAMS_MAX : HF_DOOR_STREAMS_UNKNOWN_MAX) ||
+        link->stage != HF_STAGE_SERVING) {
         return NULL;
     }
     if (link->stream_count >= HF_DOOR_STREAMS_EACH_MIN &&

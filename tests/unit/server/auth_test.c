@@ -24,13 +24,14 @@ typedef enum credential {
     WORKER,
     ADMIN,
     READ_ALL, /* in all namespaces */
+    WORKER_ALL,
     ADMIN_ALL,
     CREDENTIAL_COUNT
 } credential;
 
 static const char *const PERMISSIONS[CREDENTIAL_COUNT] = {
-    [EXPIRED] = "*:admin", [READ] = "own:read",   [WRITE] = "own:write",   [WORKER] = "own:worker",
-    [ADMIN] = "own:admin", [READ_ALL] = "*:read", [ADMIN_ALL] = "*:admin",
+    [EXPIRED] = "*:admin", [READ] = "own:read",   [WRITE] = "own:write",     [WORKER] = "own:worker",
+    [ADMIN] = "own:admin", [READ_ALL] = "*:read", [WORKER_ALL] = "*:worker", [ADMIN_ALL] = "*:admin",
 };
 
 static char keys[CREDENTIAL_COUNT][HF_KEY_LEN + 1];
@@ -83,9 +84,6 @@ static unsigned roles_of(const char *name)
         strcmp(name, "GetSearchAttributes") == 0) {
         return HF_ROLE_ADMIN;
     }
-    if (strcmp(name, "GetWorkflowExecutionHistory") == 0) {
-        return HF_ROLE_READ | HF_ROLE_WRITE | HF_ROLE_WORKER | HF_ROLE_ADMIN;
-    }
     if (begins(name, "Get") || begins(name, "Describe") || begins(name, "List") || begins(name, "Count") ||
         begins(name, "Scan") || begins(name, "Query") || begins(name, "PollWorkflowExecutionUpdate")) {
         return HF_ROLE_READ | HF_ROLE_WRITE | HF_ROLE_ADMIN;
@@ -96,13 +94,14 @@ static unsigned roles_of(const char *name)
 static int expected(const hf_route *route, credential who, const char *namespace_)
 {
     static const unsigned ROLE[CREDENTIAL_COUNT] = {
-        [READ] = HF_ROLE_READ,   [WRITE] = HF_ROLE_WRITE,   [WORKER] = HF_ROLE_WORKER,
-        [ADMIN] = HF_ROLE_ADMIN, [READ_ALL] = HF_ROLE_READ, [ADMIN_ALL] = HF_ROLE_ADMIN,
+        [READ] = HF_ROLE_READ,     [WRITE] = HF_ROLE_WRITE,       [WORKER] = HF_ROLE_WORKER,   [ADMIN] = HF_ROLE_ADMIN,
+        [READ_ALL] = HF_ROLE_READ, [WORKER_ALL] = HF_ROLE_WORKER, [ADMIN_ALL] = HF_ROLE_ADMIN,
     };
     if (ROLE[who] == 0) {
         return HF_GRPC_UNAUTHENTICATED;
     }
-    bool is_here = who == READ_ALL || who == ADMIN_ALL || strcmp(namespace_, "own") == 0 || route->is_of_system;
+    bool is_here = who == READ_ALL || who == WORKER_ALL || who == ADMIN_ALL || strcmp(namespace_, "own") == 0 ||
+                   route->is_of_system;
     return is_here && (roles_of(route->name) & ROLE[who]) != 0 ? HF_GRPC_OK : HF_GRPC_PERMISSION_DENIED;
 }
 
@@ -201,6 +200,43 @@ static void try_inner(h2_client *client)
     }
 }
 
+/* A worker reads the history of a run that it names, and waits for nothing. */
+static void try_history(h2_client *client)
+{
+    size_t count = 0;
+    const hf_route *routes = hf_routes(&count);
+    hf_pb_workflow_execution current = {.workflow_id = HF_STR("w")};
+    hf_pb_workflow_execution named = {.workflow_id = HF_STR("w"),
+                                      .run_id = HF_STR("01234567-89ab-cdef-0123-456789abcdef")};
+    const struct {
+        const char *what;
+        hf_pb_get_workflow_execution_history_request request;
+        bool is_of_task;
+    } CASES[] = {
+        {"a run", {.namespace = HF_STR("own"), .execution = &named}, true},
+        {"a page", {.namespace = HF_STR("own"), .execution = &named, .next_page_token = HF_STR("x")}, true},
+        {"the current run", {.namespace = HF_STR("own"), .execution = &current}, false},
+        {"waiting", {.namespace = HF_STR("own"), .execution = &named, .wait_new_event = true}, false},
+        {"the end",
+         {.namespace = HF_STR("own"),
+          .execution = &named,
+          .history_event_filter_type = HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT},
+         false},
+        {"elsewhere", {.namespace = HF_STR("other"), .execution = &named}, false},
+    };
+    for (size_t i = 0; i < count; i++) {
+        if (routes[i].kind != HF_ROUTE_SERVICE || routes[i].method != HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY) {
+            continue;
+        }
+        for (size_t k = 0; k < HF_COUNT_OF(CASES); k++) {
+            judge(&routes[i], WORKER, CASES[k].what, ask_as(client, &routes[i], WORKER, &CASES[k].request),
+                  CASES[k].is_of_task ? HF_GRPC_OK : HF_GRPC_PERMISSION_DENIED);
+            judge(&routes[i], READ_ALL, CASES[k].what, ask_as(client, &routes[i], READ_ALL, &CASES[k].request),
+                  HF_GRPC_OK);
+        }
+    }
+}
+
 static hf_status matrix_body(void *arg)
 {
     hf_env *env = arg;
@@ -236,6 +272,7 @@ static hf_status matrix_body(void *arg)
         }
     }
     try_inner(&client);
+    try_history(&client);
     print_message("%d cases, %d wrong\n", cases, wrong);
     h2_close(&client);
     hf_door_stop(door);
@@ -249,9 +286,84 @@ static void server_A1_server_K2_every_route_and_credential(void **state)
     hf_runtime_options options = hf_sim_runtime_options(env, 1);
     assert_int_equal(hf_run_with(matrix_body, env, &options), HF_OK);
     hf_sim_end(env, NULL);
-    assert_true(cases > 1500);
+    assert_true(cases >= 3000);
     assert_int_equal(wrong, 0);
 }
+
+/* ---- Strangers ----------------------------------------------------------------------------------------------------------------- */
+
+/* Opens so many streams that stay open, and returns how many of them were refused. */
+static int watch(h2_client *client, const h2_header *headers, int count)
+{
+    static h2_call *calls[1000];
+    int refused = 0;
+    HF_CHECK(count <= (int)HF_COUNT_OF(calls));
+    for (int i = 0; i < count; i++) {
+        calls[i] = h2_begin(client, "/grpc.health.v1.Health/Watch", headers, "\0\0\0\0\0", 5);
+    }
+    h2_call *last = h2_begin(client, "/grpc.health.v1.Health/Check", headers, "\0\0\0\0\0", 5);
+    h2_wait(last); /* it came behind all of them */
+    for (int i = 0; i < count; i++) {
+        HF_CHECK(!calls[i]->is_closed || calls[i]->code == HF_H2_REFUSED_STREAM);
+        refused += calls[i]->is_closed ? 1 : 0;
+        if (!calls[i]->is_closed) {
+            hf_h2_reset(client->h2, &calls[i]->h2, HF_H2_CANCEL);
+        }
+    }
+    h2_flush(client);
+    for (int i = 0; i < count; i++) {
+        h2_free(calls[i]);
+    }
+    h2_free(last);
+    return refused;
+}
+
+static hf_status strangers_body(void *arg)
+{
+    hf_allocator memory = hf_env_memory(arg);
+    char bearer[HF_KEY_LEN + 16];
+    char address[HF_ADDRESS_LEN_MAX];
+    hf_door_options options = {0};
+    hf_service *service = NULL;
+    hf_door *door = NULL;
+    hf_buf file;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf_init(&file, memory, SIZE_MAX / 2);
+    make_keys(&file);
+    HF_TRY(hf_keyring_parse(&op, memory, hf_str_of_len(file.data, file.len), &options.keys));
+    hf_buf_deinit(&file);
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_door_open(&op, service, &options, &door));
+    hf_keyring_unref(options.keys);
+    HF_TRY(hf_door_listen(&op, door, "tcp:127.0.0.1:0", address));
+    static const struct {
+        credential who;
+        int refused; /* of 500 */
+    } CASES[] = {{NONE, 400}, {BAD, 400}, {EXPIRED, 400}, {READ, 0}, {WORKER, 0}};
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        h2_client client;
+        (void)snprintf(bearer, sizeof bearer, "Bearer %s", keys[CASES[i].who]);
+        h2_header headers[] = {{CASES[i].who != NONE ? "authorization" : NULL, bearer}, {NULL, NULL}};
+        HF_TRY(h2_open(&client, address, memory));
+        int refused = watch(&client, headers, 500);
+        HF_CHECK_SAY(refused == CASES[i].refused, "%zu: %d", i, refused);
+        h2_close(&client);
+    }
+    hf_door_stop(door);
+    return hf_close(service);
+}
+
+static void a_peer_without_a_key_has_few_streams(void **state)
+{
+    (void)state;
+    hf_env *env = hf_sim_begin(1);
+    hf_runtime_options options = hf_sim_runtime_options(env, 1);
+    assert_int_equal(hf_run_with(strangers_body, env, &options), HF_OK);
+    hf_sim_end(env, NULL);
+}
+
+/* ---- Files and changes ----------------------------------------------------------------------------------------------------------- */
 
 static void a_file_of_keys_is_checked(void **state)
 {
@@ -320,6 +432,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_file_of_keys_is_checked),
     cmocka_unit_test(server_K1_no_change_of_a_key_is_accepted),
     cmocka_unit_test(server_A1_server_K2_every_route_and_credential),
+    cmocka_unit_test(a_peer_without_a_key_has_few_streams),
 };
 
 int main(int argc, char **argv)
