@@ -2,7 +2,8 @@
  * fibers of one program; and the memory of runs that wait.
  *
  *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber] [--through owner]
- *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set
+ *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set; of these: heap, and of
+ *                                 that the runtime's objects (crew, scopes, branch). What is no heap are stacks
  *
  * With `--through owner` the engine is in a second process, which has the file open, and this one asks it (owner:FILE).
  * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
@@ -257,12 +258,33 @@ static hf_status measure(void *arg)
     return hf_worker_stop(worker);
 }
 
+/* Memory of the runtime's objects; that of the worker's runs, the engine and the store is malloc's own. */
+static atomic_llong runtime_bytes;
+
+static void *count_allocate(void *state, size_t len, size_t align)
+{
+    (void)state;
+    size_t unit = align > sizeof(void *) ? align : sizeof(void *);
+    void *ptr = aligned_alloc(unit, (len + unit - 1) / unit * unit);
+    atomic_fetch_add(&runtime_bytes, ptr != NULL ? (long long)malloc_usable_size(ptr) : 0);
+    return ptr;
+}
+
+static void count_release(void *state, void *ptr, size_t len)
+{
+    (void)state;
+    (void)len;
+    atomic_fetch_sub(&runtime_bytes, (long long)malloc_usable_size(ptr));
+    free(ptr);
+}
+
 /* The memory of runs that wait: the growth of the resident set from a tenth of them on, so that what a program of this
  * size has anyway does not count. The engine's part is in it. */
 static hf_status measure_parked(void *arg)
 {
     int64_t from = 0;
     int64_t heap = 0;
+    int64_t runtime = 0;
     int first = options.count / 10;
     (void)arg;
     for (int i = 0; i < options.count; i++) {
@@ -271,6 +293,7 @@ static hf_status measure_parked(void *arg)
             HF_TRY(hf_sleep(hf_seconds(2)));
             from = (int64_t)bench_rss();
             heap = (int64_t)mallinfo2().uordblks;
+            runtime = atomic_load(&runtime_bytes);
         }
         HF_TRY(hf_start(service, "order", hf_payload_of_json("1"), &execution, .task_queue = "bench"));
         if (i % 64 == 63) {
@@ -278,6 +301,7 @@ static hf_status measure_parked(void *arg)
         }
     }
     HF_TRY(hf_sleep(hf_seconds(3)));
+    bench_print("parked_runtime", (double)(atomic_load(&runtime_bytes) - runtime) / (options.count - first));
     bench_print("parked_heap", (double)((int64_t)mallinfo2().uordblks - heap) / (options.count - first));
     bench_print("parked_bytes", (double)((int64_t)bench_rss() - from) / (options.count - first));
     return hf_worker_stop(worker);
@@ -386,7 +410,9 @@ int main(int argc, char **argv)
     if (options.through) {
         (void)snprintf(address, sizeof address, "owner:%s", path);
     }
-    HF_OR_DIE(hf_run(program, address));
+    bool is_parked = strcmp(options.mode, "parked") == 0;
+    HF_OR_DIE(hf_run(program, address,
+                     .allocator = is_parked ? (hf_allocator){count_allocate, count_release, NULL} : (hf_allocator){0}));
     if (owner > 0) {
         (void)kill(owner, SIGKILL);
         (void)waitpid(owner, NULL, 0);

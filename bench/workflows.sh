@@ -124,8 +124,11 @@ awk -F'\t' '
                     (script > 0 ? sprintf("%.2f", ours / script) : "-")
         }
         if ("parked" in seen)
-            printf "\na run that waits, 3,000 of them, the engine with its store in memory included: %.0f bytes resident, " \
-                "%.0f of them heap\n", get("parked", "parked_bytes"), get("parked", "parked_heap")
+            printf "\na run that waits, 3,000 of them, the engine with its store in memory included: %.0f bytes resident  %s\n" \
+                "  %.0f its stack; %.0f crew, scopes and branch; %.0f the run itself, the engine and the store\n",
+                get("parked", "parked_bytes"), get("parked", "parked_bytes") <= 10240 ? "ok   <= 10240" : "SHORT > 10240",
+                get("parked", "parked_bytes") - get("parked", "parked_heap"), get("parked", "parked_runtime"),
+                get("parked", "parked_heap") - get("parked", "parked_runtime")
         printf "\nSQLite alone, rows of units per second by units per commit: 1: %.0f, 10: %.0f, 100: %.0f\n",
             get("limit", "rows/1"), get("limit", "rows/10"), get("limit", "rows/100")
         printf "(a workflow is about 4 units of three events; a bar is workflows per unit, at 1, 10 and 100 units per commit)\n"

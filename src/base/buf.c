@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { CAPACITY_FIRST = 256 };
+enum { CAPACITY_FIRST = 256, SMALL_MIN = 512, SMALL_MAX = 64 * 1024 };
 
 void hf_buf_init(hf_buf *buf, hf_allocator memory, size_t limit)
 {
@@ -20,7 +20,14 @@ void hf_buf_deinit(hf_buf *buf)
     buf->capacity = 0;
 }
 
-/* Doubles, so that n puts copy O(n) bytes; the last step goes to the limit and not beyond. */
+/* Doubles, so that n puts copy O(n) bytes. By half between the two: most of the buffers that live for long are in that range
+ * (the logs of runs), and half of what they would take is not used. */
+static size_t grown(size_t capacity)
+{
+    return capacity < SMALL_MIN || capacity > SMALL_MAX ? capacity * 2 : capacity + capacity / 2;
+}
+
+/* The last step goes to the limit and not beyond. */
 bool hf_buf_grow(hf_buf *buf, size_t len)
 {
     if (buf->status != HF_OK) {
@@ -36,7 +43,7 @@ bool hf_buf_grow(hf_buf *buf, size_t len)
     }
     size_t capacity = buf->capacity > 0 ? buf->capacity : CAPACITY_FIRST;
     while (capacity < needed) {
-        capacity *= 2;
+        capacity = grown(capacity);
     }
     if (capacity > buf->limit + 1) {
         capacity = buf->limit + 1;

@@ -144,6 +144,7 @@ struct hf_scope {
     bool is_shield;
     bool by_thread; /* owned by a plain thread or pool thread */
     bool closing;
+    bool is_placed; /* its memory is its owner's (hf_scope_open_in) */
     int64_t branches_max;
     hf_dispatcher *on;
     struct hf_binding *locals; /* bindings that children start with */
@@ -516,6 +517,9 @@ void hf_branch_ended(hf_sched *sched, hf_branch *branch);
 bool hf_scope_close_leftovers(hf_fiber *self);
 hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
                            bool is_shield);
+/* On a member of a crew: a scope without a deadline in memory of the caller's, which must stay until it is closed. For a
+ * scope that is open as long as its fiber waits: its stack has room on a page that is there in any case. */
+void hf_scope_open_in(hf_fiber *self, hf_scope *room, const char *name);
 hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope);
 /* On the home's thread: cancels the scope, everything inside it, and the waits of its owner. */
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,

@@ -127,10 +127,11 @@ static bool is_among(const hf_list *activities, hf_str id)
     return false;
 }
 
-static bool is_in_use(const hf_wf *wf, hf_str id)
+static bool is_in_use(hf_wf *wf, hf_str id)
 {
-    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
-        if (is_among(&wf->activities[i], id)) {
+    const hf_list *activities = NULL;
+    for (int i = 0; (activities = hf_wf_pending_all(&wf->activities, i)) != NULL; i++) {
+        if (is_among(activities, id)) {
             return true;
         }
     }

@@ -52,12 +52,16 @@ static void free_wf(hf_wf *wf)
     while (!hf_list_is_empty(&wf->leftovers)) {
         hf_wf_leftover_free(wf, HF_CONTAINER(hf_list_first(&wf->leftovers), hf_wf_leftover, node));
     }
-    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
-        while (!hf_list_is_empty(&wf->timers[i])) {
-            hf_wf_timer *timer = HF_CONTAINER(hf_list_pop_front(&wf->timers[i]), hf_wf_timer, node);
+    hf_list *timers = NULL;
+    for (int i = 0; (timers = hf_wf_pending_all(&wf->timers, i)) != NULL; i++) {
+        while (!hf_list_is_empty(timers)) {
+            hf_wf_timer *timer = HF_CONTAINER(hf_list_pop_front(timers), hf_wf_timer, node);
             worker->memory.release(worker->memory.state, timer, sizeof *timer);
         }
     }
+    hf_wf_pending_deinit(&wf->activities, wf);
+    hf_wf_pending_deinit(&wf->asks, wf);
+    hf_wf_pending_deinit(&wf->timers, wf);
     hf_wf_header_free(wf, &wf->header);
     hf_wf_header_free(wf, &wf->taken_header);
     hf_wf_handlers_free(wf);
@@ -116,11 +120,9 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
     wf->kept.chunk_len_next = KEPT_LEN_MIN;
-    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
-        hf_list_init(&wf->activities[i]);
-        hf_list_init(&wf->asks[i]);
-        hf_list_init(&wf->timers[i]);
-    }
+    hf_wf_pending_init(&wf->activities);
+    hf_wf_pending_init(&wf->asks);
+    hf_wf_pending_init(&wf->timers);
     wf->event_id_next = 1;
     wf->posted = 1;
     wf->is_driven = true; /* by the one that hf_wf_start makes */

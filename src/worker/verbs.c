@@ -92,18 +92,20 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     hf_pb_start_timer_command_attributes *a = room;
     a->timer_id = record->id;
     a->start_to_fire_timeout = hf_pb_duration_of(span);
-    hf_list_push_back(hf_wf_bucket(wf->timers, timer->seq), &timer->node);
-    wf->timers_count++;
+    hf_wf_pending_add(&wf->timers, wf, &timer->node, timer->seq, ++wf->timers_count);
     return HF_OK;
 }
 
 static hf_wf_timer *find_timer(hf_wf *wf, uint64_t seq)
 {
-    HF_LIST_EACH(node, hf_wf_bucket(wf->timers, seq))
-    {
-        hf_wf_timer *timer = HF_CONTAINER(node, hf_wf_timer, node);
-        if (timer->seq == seq) {
-            return timer;
+    hf_list *list = NULL;
+    for (int i = 0; (list = hf_wf_pending_at(&wf->timers, seq, i)) != NULL; i++) {
+        HF_LIST_EACH(node, list)
+        {
+            hf_wf_timer *timer = HF_CONTAINER(node, hf_wf_timer, node);
+            if (timer->seq == seq) {
+                return timer;
+            }
         }
     }
     return NULL;
@@ -296,16 +298,11 @@ static hf_status close_scope(hf_wf *wf, hf_status status)
 /* Calls the workflow's function inside the scope of the run. */
 static hf_status call_function(hf_wf *wf, hf_payload *ret_out)
 {
-    hf_scope *scope = NULL;
-    hf_status status = hf_scope_open(&scope, .name = wf->entry->name.data);
-    if (status != HF_OK) {
-        wf->is_nomem = true;
-        return status;
-    }
-    wf->scope = scope;
-    scope->number = HF_SCOPE_OF_RUN;
-    status = close_leftovers(wf, wf->entry->function(wf->input, ret_out));
-    return close_scope(wf, status);
+    hf_scope scope; /* on this stack: most runs wait with one page of it, and that has room */
+    hf_crew_self_open(&scope, wf->entry->name.data);
+    wf->scope = &scope;
+    scope.number = HF_SCOPE_OF_RUN;
+    return close_scope(wf, close_leftovers(wf, wf->entry->function(wf->input, ret_out)));
 }
 
 hf_status hf_wf_main(void *arg)

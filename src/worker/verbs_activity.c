@@ -412,16 +412,19 @@ void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)
     hf_list_remove(&activity->node);
     activity->scheduled_event_id = event_id;
     activity->record = NULL;
-    hf_list_push_back(hf_wf_bucket(wf->activities, (uint64_t)event_id), &activity->node);
+    hf_wf_pending_add(&wf->activities, wf, &activity->node, (uint64_t)event_id, wf->activities_count);
 }
 
 static hf_wf_activity *find_activity(hf_wf *wf, int64_t scheduled_event_id)
 {
-    HF_LIST_EACH(node, hf_wf_bucket(wf->activities, (uint64_t)scheduled_event_id))
-    {
-        hf_wf_activity *activity = HF_CONTAINER(node, hf_wf_activity, node);
-        if (activity->scheduled_event_id == scheduled_event_id) {
-            return activity;
+    hf_list *list = NULL;
+    for (int i = 0; (list = hf_wf_pending_at(&wf->activities, (uint64_t)scheduled_event_id, i)) != NULL; i++) {
+        HF_LIST_EACH(node, list)
+        {
+            hf_wf_activity *activity = HF_CONTAINER(node, hf_wf_activity, node);
+            if (activity->scheduled_event_id == scheduled_event_id) {
+                return activity;
+            }
         }
     }
     return NULL;

@@ -171,16 +171,19 @@ void hf_wf_asked(hf_wf *wf, hf_wf_ask *ask, int64_t event_id)
     hf_list_remove(&ask->node);
     ask->event_id = event_id;
     ask->record = NULL;
-    hf_list_push_back(hf_wf_bucket(wf->asks, (uint64_t)event_id), &ask->node);
+    hf_wf_pending_add(&wf->asks, wf, &ask->node, (uint64_t)event_id, wf->asks_count);
 }
 
 static hf_wf_ask *find(hf_wf *wf, int64_t event_id)
 {
-    HF_LIST_EACH(node, hf_wf_bucket(wf->asks, (uint64_t)event_id))
-    {
-        hf_wf_ask *ask = HF_CONTAINER(node, hf_wf_ask, node);
-        if (ask->event_id == event_id) {
-            return ask;
+    hf_list *list = NULL;
+    for (int i = 0; (list = hf_wf_pending_at(&wf->asks, (uint64_t)event_id, i)) != NULL; i++) {
+        HF_LIST_EACH(node, list)
+        {
+            hf_wf_ask *ask = HF_CONTAINER(node, hf_wf_ask, node);
+            if (ask->event_id == event_id) {
+                return ask;
+            }
         }
     }
     return NULL;

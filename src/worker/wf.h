@@ -38,7 +38,12 @@ enum {
  * the SDKs refuse what they do not know. */
 #define HF_WF_FLAG_BASE 1000
 
-enum { HF_WF_PENDING_BUCKETS = 8 }; /* hash buckets for activities and timers: few workflows have many */
+enum { HF_WF_PENDING_BUCKETS = 64 };
+/* Activities, timers or children, by a number (pending.c). */
+typedef struct hf_wf_pending {
+    hf_list few;
+    hf_list *buckets; /* HF_WF_PENDING_BUCKETS; NULL = there were never many */
+} hf_wf_pending;
 
 typedef struct hf_command_record hf_command_record;
 
@@ -280,9 +285,9 @@ struct hf_wf {
     hf_node lru;
     size_t bytes;
     int64_t used_ns;         /* mono: when its last step ended */
-    bool has_jobs;           /* local activities are executed: it stays, if it can */
-    unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
+    unsigned posted;         /* tasks in the mailbox or at work */
+    bool has_jobs;           /* local activities are executed: it stays, if it can */
     bool is_told;            /* to end */
     bool is_given_up;        /* it does not yield: its step is answered, and another run takes its place */
     bool is_driven;          /* worker-D1 */
@@ -298,20 +303,20 @@ struct hf_wf {
     int64_t event_id_next; /* first event that was not applied */
     uint64_t activity_seq;
     uint64_t timer_seq;
-    hf_list scheduling;                        /* activities whose event was not seen yet */
-    hf_list activities[HF_WF_PENDING_BUCKETS]; /* by scheduled event id */
-    hf_list timers[HF_WF_PENDING_BUCKETS];     /* by number */
-    hf_list given_up;                          /* activities whose fiber has not withdrawn them yet: ids in use */
-    hf_list leftovers;                         /* canceled activities that have not ended */
-    hf_list asking;                            /* children, signals and cancels whose event was not seen yet */
-    hf_list asks[HF_WF_PENDING_BUCKETS];       /* the others, by their ...Initiated event */
-    int asks_count;                            /* in both */
+    hf_list scheduling;       /* activities whose event was not seen yet */
+    hf_wf_pending activities; /* by scheduled event id */
+    hf_wf_pending timers;     /* by number */
+    hf_list given_up;         /* activities whose fiber has not withdrawn them yet: ids in use */
+    hf_list leftovers;        /* canceled activities that have not ended */
+    hf_list asking;           /* children, signals and cancels whose event was not seen yet */
+    hf_wf_pending asks;       /* the others, by their ...Initiated event */
     uint64_t child_seq;
     const char *child_base; /* ids of children that have none begin with this; its run id, or in `kept` */
+    int asks_count;         /* in `asking` and `asks` */
     int activities_count;   /* in all three lists: as many as the service knows, or more */
     int timers_count;
+    int locals_count; /* of fibers in a call that waits for one of `locals` */
     hf_list locals;   /* local activities and side effects, in order */
-    int locals_count; /* of fibers in such a call */
     uint64_t local_seq;
     hf_list local_jobs;                         /* of those that are executed */
     hf_list local_ends;                         /* under worker->local_lock: of those that have ended, in order ... */
@@ -325,33 +330,33 @@ struct hf_wf {
     uint64_t until_number;                      /* of the last one */
     hf_list patches;
     hf_list marks;
-    bool has_passed;            /* a condition has passed in the step at hand */
     hf_list names;              /* of forked activities and children */
     size_t jobs_bytes;          /* memory of those */
-    bool has_takers;            /* a handler was added: it may take signals that came earlier */
     hf_scope *scope;            /* around the main function; NULL before and after */
     hf_scope *forking;          /* the command that is made is of a child without a fiber of this scope; NULL = of the
                                    calling fiber */
-    uint32_t scope_number;      /* the last one that was given: graph.c */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
                                    or it is among the records */
     hf_workflow_facts facts;    /* texts in `kept` */
     hf_pb_continue_as_new_workflow_execution_command_attributes
         *next;                             /* of hf_continue_as_new, in `kept`; NULL = none */
     const char *next_file;                 /* where that was called */
+    uint32_t scope_number;                 /* the last one that was given: graph.c */
     int next_line;                         /* */
     const hf_pb_history_event *const *own; /* events that the commands of the step at hand became */
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
+    bool has_passed;                       /* a condition has passed in the step at hand */
+    bool has_takers;                       /* a handler was added: it may take signals that came earlier */
     bool is_current;                       /* the step at hand is in no history yet */
     bool is_ahead;                         /* of that step: its start may not be durable yet */
     bool is_asked;           /* queries or updates came with it: they are answered before local activities have ended */
     bool beats;              /* local activities are under way: its answer asks for the next task */
     bool hands_over;         /* the worker stops: another one gets that task */
+    bool keeps_task;         /* the task at hand becomes kept_task */
     int64_t step_ns;         /* mono: when it began */
     hf_span task_timeout;    /* of workflow tasks; 0 = the service's default */
     hf_wtask *kept_task;     /* its fibers may still use the task of a step that did not end; freed with the run */
-    bool keeps_task;         /* the task at hand becomes that */
     hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
     hf_payload_bag payloads; /* payloads that its fibers own */
     int64_t stream_count; /* records of its stream: those of earlier runs, and those that its code has published ... */
@@ -360,18 +365,18 @@ struct hf_wf {
     hf_str taken_header;  /* of the signal that a fiber took last; owned */
     hf_pb_header *out_header; /* of the command that the running verb makes; in the recorder's arena; NULL = none */
     hf_payload input;
+    uint32_t rules;    /* that hold, a bit for each: see hf_wf_plays_by */
     bool has_names;    /* activities were given ids of their own */
     bool is_reseeded;  /* a reset has seeded its random numbers */
     bool is_sdk_known; /* the history says which library runs it, and by which rules */
-    uint32_t rules;    /* that hold, a bit for each: see hf_wf_plays_by */
     bool is_lost;      /* a fiber of it kept its thread: only hf_crew_close may touch the run */
     bool has_begun;
     bool is_cancel_requested;
+    bool has_closed;     /* the closing command was made */
+    bool is_nomem;       /* out of memory: the step must be failed */
     char *cancel_reason; /* .reason of hf_cancel; NULL = none. Its fibers point to it */
     size_t cancel_reason_len;
-    bool has_closed; /* the closing command was made */
-    bool is_nomem;   /* out of memory: the step must be failed */
-    char *misdeed;   /* HF_MESSAGE_LEN_MAX bytes: why the step must be failed, from the guard; NULL = all is well */
+    char *misdeed; /* HF_MESSAGE_LEN_MAX bytes: why the step must be failed, from the guard; NULL = all is well */
 };
 
 /* Whether the step at hand is played by this rule. */
@@ -491,9 +496,24 @@ bool hf_wf_is_canceled(const char *verb);
 hf_wf *hf_wf_self(void); /* of the running fiber; NULL = the fiber does not belong to a workflow */
 hf_str hf_wf_number_text(hf_arena *arena, uint64_t number);
 bool hf_wf_is_too_long(const char *text); /* for an id or a name; false for NULL */
-static inline hf_list *hf_wf_bucket(hf_list *buckets, uint64_t key)
+/* pending.c */
+void hf_wf_pending_init(hf_wf_pending *pending);
+void hf_wf_pending_deinit(hf_wf_pending *pending, const hf_wf *wf);
+/* `count`: how many of its kind the run has, with this one. */
+void hf_wf_pending_add(hf_wf_pending *pending, const hf_wf *wf, hf_node *node, uint64_t key, int count);
+/* What has this key is in one of these lists: i = 0, 1, until NULL. */
+static inline hf_list *hf_wf_pending_at(hf_wf_pending *pending, uint64_t key, int i)
 {
-    return &buckets[key % HF_WF_PENDING_BUCKETS];
+    return i == 0                               ? &pending->few
+           : i == 1 && pending->buckets != NULL ? &pending->buckets[key % HF_WF_PENDING_BUCKETS]
+                                                : NULL;
+}
+/* All of its lists: i = 0, 1, ... until NULL. */
+static inline hf_list *hf_wf_pending_all(hf_wf_pending *pending, int i)
+{
+    return i == 0                                                   ? &pending->few
+           : i <= HF_WF_PENDING_BUCKETS && pending->buckets != NULL ? &pending->buckets[i - 1]
+                                                                    : NULL;
 }
 extern const hf_crew_ops hf_wf_crew_ops;
 hf_status hf_wf_main(void *wf); /* body of the first fiber */

@@ -632,6 +632,13 @@ hf_scope *hf_crew_scope_around(const hf_scope *scope)
     return first_of(scope->outer, scope->owner);
 }
 
+void hf_crew_self_open(hf_scope *room, const char *name)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_scope_open_in(self, room, name);
+    hf_leave(self);
+}
+
 hf_scope *hf_crew_self_scope(void)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();

@@ -75,6 +75,8 @@ bool hf_crew_is_evicted(const hf_scope *scope);
 hf_scope *hf_crew_scope_around(const hf_scope *scope);
 /* The scope that the calling member is in; NULL: none, or the caller is not a member. */
 hf_scope *hf_crew_self_scope(void);
+/* By a member: hf_scope_open_in. The caller closes it. */
+void hf_crew_self_open(hf_scope *room, const char *name);
 const char *hf_crew_name(const hf_crew *crew); /* id of its workflow */
 bool hf_crew_is_first(const hf_fiber *member); /* whether the workflow function itself runs on it */
 

@@ -11,9 +11,15 @@
 
 hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind)
 {
-    hf_dispatcher *made = hf_rt_alloc(rt, sizeof *made);
+    size_t staff_len = kind == HF_DISPATCH_POOL ? sizeof(hf_pool_staff) : 0;
+    hf_dispatcher *made = hf_rt_alloc(rt, sizeof *made + staff_len);
     if (made == NULL) {
         return NULL;
+    }
+    if (staff_len > 0) {
+        made->staff = (hf_pool_staff *)(made + 1);
+        made->staff->of = made;
+        made->staff->idle = options->idle.ns != 0 ? options->idle : hf_seconds(5);
     }
     made->kind = kind;
     made->rt = rt;
@@ -21,7 +27,6 @@ hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *o
     made->name = options->name != NULL ? options->name : (kind == HF_DISPATCH_SERIAL ? "serial" : "pool");
     made->limit = options->limit > 0 ? options->limit : (kind == HF_DISPATCH_POOL ? 64 : 1);
     made->queue_max = options->queue_max > 0 ? options->queue_max : INT64_MAX;
-    made->idle = options->idle.ns != 0 ? options->idle : hf_seconds(5);
     hf_assert(made->limit > 0 && made->queue_max > 0);
     hf_list_init(&made->queue);
     return made;
@@ -57,7 +62,7 @@ static hf_status make_public(hf_fiber *self, hf_dispatcher **ret, hf_dispatcher 
         made->pool = pool != NULL ? pool->pool : rt->pool;
     } else if (kind == HF_DISPATCH_POOL) {
         hf_spin_lock(&rt->pools_lock);
-        hf_list_push_back(&rt->pools, &made->pools);
+        hf_list_push_back(&rt->pools, &made->staff->pools);
         hf_spin_unlock(&rt->pools_lock);
     }
     *ret = made;
@@ -101,7 +106,7 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
     }
     if (dispatcher->kind == HF_DISPATCH_POOL) {
         hf_spin_lock(&dispatcher->rt->pools_lock);
-        hf_list_remove(&dispatcher->pools);
+        hf_list_remove(&dispatcher->staff->pools);
         hf_spin_unlock(&dispatcher->rt->pools_lock);
         hf_pool_free(dispatcher);
     } else {
@@ -121,7 +126,7 @@ hf_status hf_pool_open(hf_runtime *rt, hf_op *op)
 void hf_pool_shutdown(hf_runtime *rt)
 {
     for (hf_node *node = NULL; (node = hf_list_pop_front(&rt->pools)) != NULL;) {
-        hf_dispatcher *left = HF_CONTAINER(node, hf_dispatcher, pools);
+        hf_dispatcher *left = HF_CONTAINER(node, hf_pool_staff, pools)->of;
         hf_log(rt, HF_LOG_WARN, "pool_not_freed", "pool=%s", left->name);
         hf_pool_free(left);
     }

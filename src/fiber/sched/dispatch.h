@@ -41,22 +41,9 @@ typedef struct hf_branch_extra {
     hf_pool_task task;
 } hf_branch_extra;
 
-struct hf_dispatcher {
-    hf_spin lock; /* of a pool: also guards its views */
-    hf_dispatcher_kind kind;
-    hf_runtime *rt;
-    const char *name;
-    hf_dispatcher *pool; /* view: the pool whose threads it uses; pool: itself */
-    int limit;           /* pool: threads; view: tasks at once */
-    int64_t queue_max;
-    int64_t queued;           /* tasks that wait here */
-    hf_list queue;            /* tasks that wait */
-    int running;              /* view, serial: given to the pool or running */
-    atomic_int branches;      /* branches that were forked onto it and whose end is not known at home yet */
-    hf_branch *branches_head; /* serial: branches that wait */
-    hf_branch *branches_tail;
-    /* pool */
-    const struct hf_watchdog_ops *watch_ops; /* not NULL: canceled branches are watched (watch.h) */
+/* The threads of a pool. Behind its dispatcher, in the same memory. */
+typedef struct hf_pool_staff {
+    hf_dispatcher *of;
     hf_span idle;
     int extra; /* how many of `limit` stand for zombies */
     int threads;
@@ -74,7 +61,26 @@ struct hf_dispatcher {
     struct hf_pool_thread *living;
     struct hf_pool_thread *dead; /* ended, to be joined */
     hf_node pools;               /* in rt->pools; not of the default pool */
-    hf_sched *home;              /* HF_DISPATCH_HOME: where its branches run */
+} hf_pool_staff;
+
+/* Every run of a workflow in memory has one: that of its crew. */
+struct hf_dispatcher {
+    hf_spin lock; /* of a pool: also guards its views */
+    hf_dispatcher_kind kind;
+    hf_runtime *rt;
+    const char *name;
+    hf_dispatcher *pool; /* view: the pool whose threads it uses; pool: itself */
+    int limit;           /* pool: threads; view: tasks at once */
+    int running;         /* view, serial: given to the pool or running */
+    int64_t queue_max;
+    int64_t queued;           /* tasks that wait here */
+    hf_list queue;            /* tasks that wait */
+    atomic_int branches;      /* branches that were forked onto it and whose end is not known at home yet */
+    hf_branch *branches_head; /* serial: branches that wait */
+    hf_branch *branches_tail;
+    const struct hf_watchdog_ops *watch_ops; /* pool; not NULL: canceled branches are watched (watch.h) */
+    hf_pool_staff *staff;                    /* pool */
+    hf_sched *home;                          /* HF_DISPATCH_HOME: where its branches run */
 };
 
 /* Gives a task to a pool or view. Fails: HF_ERR_LIMIT (queue_max, or no thread could be started and none is there). */

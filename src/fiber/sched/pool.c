@@ -42,8 +42,8 @@ static void join_dead(hf_dispatcher *pool)
 {
     hf_runtime *rt = pool->rt;
     hf_spin_lock(&pool->lock);
-    hf_pool_thread *dead = pool->dead;
-    pool->dead = NULL;
+    hf_pool_thread *dead = pool->staff->dead;
+    pool->staff->dead = NULL;
     hf_spin_unlock(&pool->lock);
     while (dead != NULL) {
         hf_pool_thread *next = dead->next;
@@ -69,11 +69,11 @@ static bool start_thread(hf_dispatcher *pool)
         char name[16];
         (void)snprintf(name, sizeof name, "hf-%.11s", pool->name);
         hf_spin_lock(&pool->lock); /* it is linked before it can end */
-        fresh->next = pool->living;
-        if (pool->living != NULL) {
-            pool->living->prev = fresh;
+        fresh->next = pool->staff->living;
+        if (pool->staff->living != NULL) {
+            pool->staff->living->prev = fresh;
         }
-        pool->living = fresh;
+        pool->staff->living = fresh;
         hf_spin_unlock(&pool->lock);
         hf_thread *handle = NULL;
         started = rt->env->ops->thread_start(rt->env, NULL, name, STACK_LEN, pool_thread_main, fresh, &handle) == HF_OK;
@@ -85,9 +85,9 @@ static bool start_thread(hf_dispatcher *pool)
     }
     if (!started) {
         hf_spin_lock(&pool->lock);
-        hf_assert(pool->threads > 0);
-        pool->threads--;
-        pool->standby = false; /* the next submitter tries again */
+        hf_assert(pool->staff->threads > 0);
+        pool->staff->threads--;
+        pool->staff->standby = false; /* the next submitter tries again */
         if (fresh != NULL) {
             if (fresh->next != NULL) {
                 fresh->next->prev = fresh->prev;
@@ -95,7 +95,7 @@ static bool start_thread(hf_dispatcher *pool)
             if (fresh->prev != NULL) {
                 fresh->prev->next = fresh->next;
             } else {
-                pool->living = fresh->next;
+                pool->staff->living = fresh->next;
             }
         }
         hf_spin_unlock(&pool->lock);
@@ -115,8 +115,8 @@ static void push_task(hf_dispatcher *pool, hf_pool_task *task)
     task->in_pool = true;
     hf_list_push_back(&pool->queue, &task->node);
     pool->queued++;
-    pool->pushed++;
-    atomic_fetch_add_explicit(&pool->arrivals, 1, memory_order_relaxed);
+    pool->staff->pushed++;
+    atomic_fetch_add_explicit(&pool->staff->arrivals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&pool->rt->pool_depth, 1, memory_order_relaxed);
 }
 
@@ -126,7 +126,7 @@ static void pop_task(hf_dispatcher *pool, hf_pool_task *task)
     hf_assert(task->in_pool && pool->queued > 0);                                 /* fiber-P2 */
     hf_list_remove(&task->node);
     pool->queued--;
-    pool->taken++;
+    pool->staff->taken++;
     atomic_fetch_sub_explicit(&pool->rt->pool_depth, 1, memory_order_relaxed);
 }
 
@@ -157,18 +157,18 @@ typedef enum help { HELP_NONE, HELP_WAKE, HELP_START } help;
  * after unlocking. */
 static help appoint(hf_dispatcher *pool)
 {
-    if (pool->standby || hf_list_is_empty(&pool->queue)) {
+    if (pool->staff->standby || hf_list_is_empty(&pool->queue)) {
         return HELP_NONE;
     }
-    if (pool->sleeping > 0) {
-        pool->standby = true;
-        pool->appointed = true;
-        atomic_fetch_add(&pool->word, 1);
+    if (pool->staff->sleeping > 0) {
+        pool->staff->standby = true;
+        pool->staff->appointed = true;
+        atomic_fetch_add(&pool->staff->word, 1);
         return HELP_WAKE;
     }
-    if (pool->threads < pool->limit && !pool->stopping) {
-        pool->standby = true;
-        pool->threads++;
+    if (pool->staff->threads < pool->limit && !pool->staff->stopping) {
+        pool->staff->standby = true;
+        pool->staff->threads++;
         return HELP_START;
     }
     return HELP_NONE;
@@ -177,7 +177,7 @@ static help appoint(hf_dispatcher *pool)
 static bool give_help(hf_dispatcher *pool, help what)
 {
     if (what == HELP_WAKE) { /* all look, one is appointed */
-        pool->rt->env->ops->word_wake(pool->rt->env, &pool->word, 1);
+        pool->rt->env->ops->word_wake(pool->rt->env, &pool->staff->word, 1);
     }
     return what != HELP_START || start_thread(pool);
 }
@@ -208,7 +208,7 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_pool_task *task)
     atomic_fetch_add_explicit(&rt->pool_calls, 1, memory_order_relaxed);
     if (!give_help(pool, what)) {
         hf_spin_lock(&pool->lock);
-        bool alone = pool->threads == 0;
+        bool alone = pool->staff->threads == 0;
         hf_spin_unlock(&pool->lock);
         if (alone && hf_pool_withdraw(task)) {
             return HF_ERR_LIMIT; /* no thread could be started, and none will come to it */
@@ -244,20 +244,20 @@ bool hf_pool_withdraw(hf_pool_task *task)
 /* The standby watches others work, until it should step in or nothing is left. Under the lock on entry and exit. */
 static void stand_by(hf_dispatcher *pool)
 {
-    hf_assert(pool->standby); /* set when it was appointed */
+    hf_assert(pool->staff->standby); /* set when it was appointed */
     hf_env *env = pool->rt->env;
-    uint64_t last = pool->taken;
-    uint64_t oldest = pool->pushed;
-    for (int look = 1; pool->working > 0 && !hf_list_is_empty(&pool->queue) && !pool->stopping; look++) {
+    uint64_t last = pool->staff->taken;
+    uint64_t oldest = pool->staff->pushed;
+    for (int look = 1; pool->staff->working > 0 && !hf_list_is_empty(&pool->queue) && !pool->staff->stopping; look++) {
         hf_spin_unlock(&pool->lock);
         hf_word never = 0;
         (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + LOOK_NS});
         hf_spin_lock(&pool->lock);
-        if (pool->taken == last || (look % LOOKS == 0 && pool->taken < oldest)) {
+        if (pool->staff->taken == last || (look % LOOKS == 0 && pool->staff->taken < oldest)) {
             return;
         }
-        last = pool->taken;
-        oldest = look % LOOKS == 0 ? pool->pushed : oldest;
+        last = pool->staff->taken;
+        oldest = look % LOOKS == 0 ? pool->staff->pushed : oldest;
     }
 }
 
@@ -265,27 +265,27 @@ static void stand_by(hf_dispatcher *pool)
 static bool sleep_idle(hf_dispatcher *pool)
 {
     hf_env *env = pool->rt->env;
-    hf_instant deadline = hf_rt_deadline(pool->rt, pool->idle);
+    hf_instant deadline = hf_rt_deadline(pool->rt, pool->staff->idle);
     bool in_time = true;
-    pool->sleeping++;
-    while (!pool->appointed && !pool->stopping && in_time) {
-        uint32_t seen = atomic_load(&pool->word);
+    pool->staff->sleeping++;
+    while (!pool->staff->appointed && !pool->staff->stopping && in_time) {
+        uint32_t seen = atomic_load(&pool->staff->word);
         hf_spin_unlock(&pool->lock);
-        in_time = env->ops->word_wait(env, &pool->word, seen, deadline);
+        in_time = env->ops->word_wait(env, &pool->staff->word, seen, deadline);
         hf_spin_lock(&pool->lock);
     }
-    hf_assert(pool->sleeping > 0);
-    hf_assert(!pool->appointed || pool->standby);
-    pool->sleeping--;
-    bool is_appointed = pool->appointed;
-    pool->appointed = false;
+    hf_assert(pool->staff->sleeping > 0);
+    hf_assert(!pool->staff->appointed || pool->staff->standby);
+    pool->staff->sleeping--;
+    bool is_appointed = pool->staff->appointed;
+    pool->staff->appointed = false;
     return is_appointed;
 }
 
 /* Runs tasks until none is left. Under the lock on entry and exit. */
 static void work(hf_dispatcher *pool, hf_pool_thread *me)
 {
-    pool->working++;
+    pool->staff->working++;
     for (hf_node *node = NULL; (node = hf_list_first(&pool->queue)) != NULL;) {
         hf_pool_task *task = HF_CONTAINER(node, hf_pool_task, node);
         pop_task(pool, task);
@@ -297,30 +297,31 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
         hf_spin_lock(&pool->lock);
         hf_assert(me->self.fiber.branch == NULL && me->self.fiber.scope == NULL); /* it left nothing open */
     }
-    hf_assert(pool->working > 0 && pool->working <= pool->threads);
-    pool->working--;
+    hf_assert(pool->staff->working > 0 && pool->staff->working <= pool->staff->threads);
+    pool->staff->working--;
 }
 
 /* Out of work: looks for more for a moment. Under the lock on entry and exit. True: there is some. */
 static bool linger(hf_dispatcher *pool)
 {
-    bool is_trying = pool->luck > 0 || ++pool->unlucky % UNLUCKY_TURN == 0;
-    if (!is_trying || pool->standby || pool->stopping || pool->rt->env->ops->point != NULL) {
+    bool is_trying = pool->staff->luck > 0 || ++pool->staff->unlucky % UNLUCKY_TURN == 0;
+    if (!is_trying || pool->staff->standby || pool->staff->stopping || pool->rt->env->ops->point != NULL) {
         return false;
     }
-    unsigned seen = atomic_load_explicit(&pool->arrivals, memory_order_relaxed);
-    pool->standby = true; /* so that a submitter need not wake a thread */
+    unsigned seen = atomic_load_explicit(&pool->staff->arrivals, memory_order_relaxed);
+    pool->staff->standby = true; /* so that a submitter need not wake a thread */
     hf_spin_unlock(&pool->lock);
-    for (int i = 0; i < LINGER_ROUNDS && atomic_load_explicit(&pool->arrivals, memory_order_relaxed) == seen; i++) {
+    for (int i = 0; i < LINGER_ROUNDS && atomic_load_explicit(&pool->staff->arrivals, memory_order_relaxed) == seen;
+         i++) {
         hf_relax();
     }
     hf_spin_lock(&pool->lock);
-    pool->standby = false;
+    pool->staff->standby = false;
     bool found = !hf_list_is_empty(&pool->queue);
     if (found) {
-        pool->luck += pool->luck < LUCK_MAX;
+        pool->staff->luck += pool->staff->luck < LUCK_MAX;
     } else {
-        pool->luck -= pool->luck > 0;
+        pool->staff->luck -= pool->staff->luck > 0;
     }
     return found;
 }
@@ -338,25 +339,26 @@ static void pool_thread_main(void *arg)
     }
     do { /* born, and woken, as the standby */
         stand_by(pool);
-        pool->standby = false;
+        pool->staff->standby = false;
         do {
             work(pool, me);
         } while (linger(pool));
-    } while (pool->threads <= pool->limit && sleep_idle(pool)); /* there is one too many if a zombie has come back */
-    hf_assert(pool->threads > 0);
+    } while (pool->staff->threads <= pool->limit &&
+             sleep_idle(pool)); /* there is one too many if a zombie has come back */
+    hf_assert(pool->staff->threads > 0);
     hf_assert(atomic_load(&me->pins) == 0); /* fiber-P3 */
     hf_self_drop_chain(&me->self.fiber);
-    pool->threads--;
+    pool->staff->threads--;
     if (me->next != NULL) {
         me->next->prev = me->prev;
     }
     if (me->prev != NULL) {
         me->prev->next = me->next;
     } else {
-        pool->living = me->next;
+        pool->staff->living = me->next;
     }
-    me->next = pool->dead;
-    pool->dead = me;
+    me->next = pool->staff->dead;
+    pool->staff->dead = me;
     atomic_fetch_sub(&pool->rt->pool_threads, 1);
     hf_spin_unlock(&pool->lock);
     hf_self_set(NULL);
@@ -404,9 +406,9 @@ bool hf_pool_widen(hf_fiber *thread)
     hf_dispatcher *pool = pool_thread_of(thread)->pool;
     help what = HELP_NONE;
     hf_spin_lock(&pool->lock);
-    bool fits = pool->extra < HF_POOL_ZOMBIES_MAX;
+    bool fits = pool->staff->extra < HF_POOL_ZOMBIES_MAX;
     if (fits) {
-        pool->extra++;
+        pool->staff->extra++;
         pool->limit++;
         what = appoint(pool);
     }
@@ -419,8 +421,8 @@ void hf_pool_narrow(hf_fiber *thread)
 {
     hf_dispatcher *pool = pool_thread_of(thread)->pool;
     hf_spin_lock(&pool->lock);
-    hf_assert(pool->extra > 0 && pool->limit > pool->extra);
-    pool->extra--;
+    hf_assert(pool->staff->extra > 0 && pool->limit > pool->staff->extra);
+    pool->staff->extra--;
     pool->limit--;
     hf_spin_unlock(&pool->lock);
 }
@@ -431,15 +433,15 @@ void hf_pool_free(hf_dispatcher *pool)
 {
     hf_runtime *rt = pool->rt;
     hf_spin_lock(&pool->lock);
-    pool->stopping = true;
+    pool->staff->stopping = true;
     hf_spin_unlock(&pool->lock);
     for (;;) {
-        atomic_fetch_add(&pool->word, 1);
-        rt->env->ops->word_wake(rt->env, &pool->word, HF_POOL_THREADS_MAX);
+        atomic_fetch_add(&pool->staff->word, 1);
+        rt->env->ops->word_wake(rt->env, &pool->staff->word, HF_POOL_THREADS_MAX);
         join_dead(pool);
         hf_spin_lock(&pool->lock);
-        hf_pool_thread *one = pool->living;
-        bool none = one == NULL && pool->dead == NULL;
+        hf_pool_thread *one = pool->staff->living;
+        bool none = one == NULL && pool->staff->dead == NULL;
         hf_spin_unlock(&pool->lock);
         if (none) {
             break;
@@ -447,7 +449,7 @@ void hf_pool_free(hf_dispatcher *pool)
         hf_word never = 0;
         (void)rt->env->ops->word_wait(rt->env, &never, 0, (hf_instant){hf_rt_now(rt).ns + LOOK_NS});
     }
-    hf_assert(pool->threads == 0 && pool->working == 0 && pool->extra == 0);
+    hf_assert(pool->staff->threads == 0 && pool->staff->working == 0 && pool->staff->extra == 0);
     hf_assert(hf_list_is_empty(&pool->queue)); /* fiber-P2 */
-    hf_rt_free(rt, pool, sizeof *pool);
+    hf_rt_free(rt, pool, sizeof *pool + sizeof *pool->staff);
 }

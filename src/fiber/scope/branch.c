@@ -111,6 +111,9 @@ void hf_scope_release(hf_runtime *rt, hf_sched *sched, hf_scope *scope)
 {
     hf_assert(!hf_node_is_linked(&scope->roots) && scope->alarm.pos == 0 && scope->joiner == NULL);
     hf_assert(atomic_load_explicit(&scope->pending, memory_order_relaxed) == 0); /* fiber-J3 */
+    if (scope->is_placed) {
+        return;
+    }
     if (sched != NULL && (sched->free_scopes == NULL || sched->free_scopes->id < SCOPES_CACHED_MAX)) {
         scope->id = sched->free_scopes == NULL ? 1 : sched->free_scopes->id + 1; /* length of the list from here */
         scope->outer = sched->free_scopes;

@@ -99,6 +99,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->is_shield = is_shield;
     scope->by_thread = false;
     scope->closing = false;
+    scope->is_placed = false;
     scope->own_deadline = false;
     scope->deadline_fired = false;
     scope->deadline_passed = false;
@@ -187,6 +188,27 @@ static void add_root(hf_runtime *rt, hf_scope *scope)
     }
 }
 
+/* On a fiber. A fiber's lock is never contended: only threads are interrupted under it. */
+static inline void enter_scope(hf_fiber *self, hf_scope *scope)
+{
+    hf_assert(self->cx != NULL); /* fiber-C1 */
+    scope->outer = self->scope;
+    scope->parent_cx = self->cx;
+    if (!scope->is_shield) {
+        hf_cx_inherit(&scope->cx, scope->parent_cx);
+    }
+    self->scope = scope;
+    self->cx = &scope->cx;
+}
+
+void hf_scope_open_in(hf_fiber *self, hf_scope *room, const char *name)
+{
+    hf_assert(self->crew != NULL); /* of others, a cancel from another thread may come late */
+    init_scope(room, self, self->rt, &(hf_scope_options){.size = sizeof(hf_scope_options), .name = name}, false);
+    room->is_placed = true;
+    enter_scope(self, room);
+}
+
 hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
                            bool is_shield)
 {
@@ -195,15 +217,8 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
         return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for a scope");
     }
     init_scope(scope, self, rt, options, is_shield);
-    if (self->sched != NULL) {       /* a fiber's lock is never contended: only threads are interrupted under it */
-        hf_assert(self->cx != NULL); /* fiber-C1 */
-        scope->outer = self->scope;
-        scope->parent_cx = self->cx;
-        if (!is_shield) {
-            hf_cx_inherit(&scope->cx, scope->parent_cx);
-        }
-        self->scope = scope;
-        self->cx = &scope->cx;
+    if (self->sched != NULL) {
+        enter_scope(self, scope);
     } else {
         link_scope(self, scope);
         add_root(rt, scope);
