@@ -68,6 +68,7 @@ void cell_busy(const cell_options *o);
 void cell_family_make(const cell_options *o);
 void cell_family_use(const cell_options *o);
 void cell_gap(const cell_options *o);
+void cell_ended_make(const cell_options *o);
 void cell_ended(const cell_options *o);
 void cell_retire(const cell_options *o);
 void cell_batch(const cell_options *o);

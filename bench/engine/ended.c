@@ -309,6 +309,17 @@ static void add_attribute(hf_service *service)
     hf_arena_deinit(&arena);
 }
 
+/* Only the file, which stays: for a look at it with the command line. */
+void cell_ended_make(const cell_options *o)
+{
+    const char *path = cell_path(o, o->mode);
+    cell_remove(path);
+    make(o, path);
+    hf_service *service = cell_open(o, path);
+    add_attribute(service);
+    cell_close(service);
+}
+
 void cell_ended(const cell_options *o)
 {
     const char *path = cell_path(o, o->mode);
