@@ -15,7 +15,9 @@
  *     gap         COUNT clients; how long none of them is answered while a large family ends, many polls are canceled, or a long
  *                 history is reset
  *
- *     ended       lists and counts over COUNT runs that have ended, against SQLite's scan of their rows
+ *     ended       lists and counts over COUNT runs that have ended, against SQLite's scan of their rows; then w1 beside one list a second
+ *     ended_make  only the file of that cell, which stays
+ *     retire, batch, delete    what becomes of COUNT runs: see engine/kept.c
  *
  * Durability is full: every answer that a client gets is on the disk. */
 #include "bench.h"
@@ -202,9 +204,20 @@ static const struct {
     const char *mode;
     void (*cell)(const cell_options *o);
 } CELLS[] = {
-    {"w4", cell_signals},    {"load", cell_load},   {"idle_make", cell_idle_make},     {"idle_use", cell_idle_use},
-    {"reopen", cell_reopen}, {"busy", cell_busy},   {"family_make", cell_family_make}, {"family_use", cell_family_use},
-    {"gap", cell_gap},       {"ended", cell_ended},
+    {"w4", cell_signals},
+    {"load", cell_load},
+    {"idle_make", cell_idle_make},
+    {"idle_use", cell_idle_use},
+    {"reopen", cell_reopen},
+    {"busy", cell_busy},
+    {"family_make", cell_family_make},
+    {"family_use", cell_family_use},
+    {"gap", cell_gap},
+    {"ended", cell_ended},
+    {"retire", cell_retire},
+    {"batch", cell_batch},
+    {"delete", cell_delete},
+    {"ended_make", cell_ended_make},
 };
 
 int main(int argc, char **argv)
@@ -222,7 +235,7 @@ int main(int argc, char **argv)
     if (o.count <= 0) {
         play_die(
             "usage: engine w1|w2|w3|w4|w5|load|idle_make|idle_use|reopen|update|rejected|released|query|child|busy|"
-            "family_make|family_use|gap|ended COUNT [options]");
+            "family_make|family_use|gap|ended_make|ended|retire|batch|delete COUNT [options]");
     }
     for (size_t i = 0; i < HF_COUNT_OF(SHAPES); i++) {
         if (strcmp(o.mode, SHAPES[i].mode) == 0) {

@@ -1,6 +1,7 @@
 #include "engine/cells.h"
 
 #include "bench.h"
+#include "service/call.h"
 #include "store/sqlite/sqlite.h"
 
 #include <dirent.h>
@@ -238,4 +239,25 @@ void cell_serves(hf_service *service)
         play_die("describing nobody: %s", call.message);
     }
     hf_arena_deinit(&arena);
+}
+
+const void *cell_call(hf_service *service, hf_arena *arena, hf_method method, const void *request)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_call call;
+    hf_call_init(&call, method, request, arena, NULL);
+    call.timeout = hf_seconds(60);
+    if (hf_service_ask(&op, service, &call) != HF_OK) {
+        play_die("%s", op.message);
+    }
+    return call.response;
+}
+
+double cell_rate(play *p, double seconds)
+{
+    int64_t begun = bench_wall_ns();
+    long long results = atomic_load(&p->results);
+    cell_sleep(seconds);
+    return (double)(atomic_load(&p->results) - results) / ((double)(bench_wall_ns() - begun) * 1e-9);
 }

@@ -52,6 +52,10 @@ void cell_check(const play *p);
 /* The engine serves when it has answered a question: returns then. */
 void cell_serves(hf_service *service);
 hf_allocator cell_memory(void);
+/* The answer of a call, which lives as long as the arena. */
+const void *cell_call(hf_service *service, hf_arena *arena, hf_method method, const void *request);
+/* Results a second, over so many of them. */
+double cell_rate(play *p, double seconds);
 
 void cell_load(const cell_options *o);
 void cell_idle_make(const cell_options *o);
@@ -64,6 +68,10 @@ void cell_busy(const cell_options *o);
 void cell_family_make(const cell_options *o);
 void cell_family_use(const cell_options *o);
 void cell_gap(const cell_options *o);
+void cell_ended_make(const cell_options *o);
 void cell_ended(const cell_options *o);
+void cell_retire(const cell_options *o);
+void cell_batch(const cell_options *o);
+void cell_delete(const cell_options *o);
 
 #endif

@@ -80,20 +80,6 @@ static hf_pb_task_queue long_queue = {.name = HF_STR_INIT("long"), .kind = HF_TA
 static hf_pb_workflow_type long_type = {.name = HF_STR_INIT("long")};
 static char long_run[40]; /* id of the run that is reset */
 
-/* The answer; it lives as long as the arena. */
-static const void *ask(hf_service *service, hf_arena *arena, hf_method method, const void *request)
-{
-    hf_op op;
-    hf_op_init(&op);
-    hf_call call;
-    hf_call_init(&call, method, request, arena, NULL);
-    call.timeout = hf_seconds(60);
-    if (hf_service_ask(&op, service, &call) != HF_OK) {
-        play_die("%s", op.message);
-    }
-    return call.response;
-}
-
 static void fill_history(hf_service *service, hf_arena *arena, hf_pb_workflow_execution *execution)
 {
     static char bytes[SIGNAL_LEN];
@@ -105,7 +91,7 @@ static void fill_history(hf_service *service, hf_arena *arena, hf_pb_workflow_ex
                                                           .workflow_execution = execution,
                                                           .signal_name = HF_STR("more"),
                                                           .input = &input};
-        (void)ask(service, arena, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &signal);
+        (void)cell_call(service, arena, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &signal);
     }
 }
 
@@ -120,20 +106,20 @@ static void long_make(hf_service *service)
                                                     .task_queue = &long_queue,
                                                     .request_id = HF_STR("long")};
     const hf_pb_start_workflow_execution_response *started =
-        ask(service, &arena, HF_METHOD_START_WORKFLOW_EXECUTION, &start);
+        cell_call(service, &arena, HF_METHOD_START_WORKFLOW_EXECUTION, &start);
     (void)snprintf(long_run, sizeof long_run, "%.*s", HF_STR_ARGS(started->run_id));
     hf_pb_workflow_execution execution = {.workflow_id = HF_STR("long"), .run_id = hf_str_of(long_run)};
     fill_history(service, &arena, &execution);
     hf_arena_reset(&arena);
     hf_pb_poll_workflow_task_queue_request poll = {.namespace = HF_STR("default"), .task_queue = &long_queue};
     const hf_pb_poll_workflow_task_queue_response *task =
-        ask(service, &arena, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &poll);
+        cell_call(service, &arena, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &poll);
     hf_pb_respond_workflow_task_completed_request answer = {.namespace = HF_STR("default"),
                                                             .task_token = task->task_token};
-    (void)ask(service, &arena, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &answer);
+    (void)cell_call(service, &arena, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &answer);
     hf_pb_describe_workflow_execution_request describe = {.namespace = HF_STR("default"), .execution = &execution};
     const hf_pb_describe_workflow_execution_response *is =
-        ask(service, &arena, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &describe);
+        cell_call(service, &arena, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &describe);
     if (is->workflow_execution_info->history_size_bytes < (int64_t)HISTORY_MIB << 20) {
         play_die("a history of %lld bytes is too short", (long long)is->workflow_execution_info->history_size_bytes);
     }
@@ -152,7 +138,7 @@ static double long_reset(hf_service *service)
         .holdfast_point = 2, /* the last workflow task */
     };
     int64_t begun = bench_wall_ns();
-    (void)ask(service, &arena, HF_METHOD_RESET_WORKFLOW_EXECUTION, &request);
+    (void)cell_call(service, &arena, HF_METHOD_RESET_WORKFLOW_EXECUTION, &request);
     hf_arena_deinit(&arena);
     return (double)(bench_wall_ns() - begun) * 1e-9;
 }

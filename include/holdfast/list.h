@@ -82,13 +82,16 @@ HF_BEGIN_DECLS
  * HF_ERR_UNAVAILABLE: as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_list_with(hf_service *service, hf_list_visit *visit, void *arg,
                                           const hf_list_options *options);
-/* Counts the runs that fit the query, by status. The query has no ORDER BY and no GROUP BY. Fails: as hf_list. */
+/* Counts the runs that fit the query, by status. The query has no ORDER BY; GROUP BY ExecutionStatus at its end changes nothing. Fails: as hf_list. */
 HF_API HF_MUST_USE hf_status hf_count_with(hf_service *service, hf_counts *ret_counts, const hf_list_options *options);
 
 /* Registers a namespace: ids of different namespaces never meet. "default" is always there. Fails: HF_ERR_EXISTS: it is there; HF_ERR_INVALID: the
  * name is empty, longer than 1,000 bytes, or has a byte 0x1f; HF_ERR_LIMIT: there are 10,000. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_register_with(hf_service *service, const char *name,
                                                         const hf_namespace_options *options);
+/* How long its runs stay after their end; 0 = for ever. Runs whose time is over then go in the background. Fails: HF_ERR_NOT_FOUND; HF_ERR_INVALID: the
+ * span is below 0. The rest as for hf_start. */
+HF_API HF_MUST_USE hf_status hf_namespace_keep(hf_service *service, const char *name, hf_span retention);
 /* Marks it as one that is not to be used any more; everything in it works as before. Fails: HF_ERR_NOT_FOUND. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_deprecate(hf_service *service, const char *name);
 /* Deletes a namespace with all of its runs, in the background; nobody sees it from now on, and its name can be registered again when the last run

@@ -6,6 +6,7 @@
 #include <holdfast/list.h>
 
 #include <string.h>
+#include <strings.h>
 
 #define PAGE_MAX 200     /* runs of one request: few enough that a page is small in memory */
 #define CURRENT_MAX 1000 /* of a list of current runs, which is one page */
@@ -97,6 +98,25 @@ static int status_of(const hf_pb_count_workflow_executions_response_aggregation_
     return 0;
 }
 
+/* Whether the query ends with this word; then `text` is what stands before it. */
+static bool ends_with_word(hf_str *text, const char *word)
+{
+    while (text->len > 0 && text->data[text->len - 1] == ' ') {
+        text->len--;
+    }
+    size_t len = strlen(word);
+    if (text->len < len || strncasecmp(text->data + text->len - len, word, len) != 0) {
+        return false;
+    }
+    text->len -= len;
+    return true;
+}
+
+static bool has_groups(hf_str query)
+{
+    return ends_with_word(&query, "ExecutionStatus") && ends_with_word(&query, "BY") && ends_with_word(&query, "GROUP");
+}
+
 static hf_status count(hf_errand *e, hf_service *service, hf_counts *ret_counts, const hf_list_options *o)
 {
     static const char GROUPS[] = " GROUP BY ExecutionStatus";
@@ -109,8 +129,12 @@ static hf_status count(hf_errand *e, hf_service *service, hf_counts *ret_counts,
     if (given.len > 0) {
         memcpy(query, given.data, given.len);
     }
-    memcpy(query + given.len, GROUPS, sizeof GROUPS);
-    hf_assert(query[given.len + sizeof GROUPS - 1] == '\0');
+    if (has_groups(given)) {
+        query[given.len] = '\0';
+    } else {
+        memcpy(query + given.len, GROUPS, sizeof GROUPS);
+    }
+    hf_assert(query[given.len] == ' ' || query[given.len] == '\0');
     hf_pb_count_workflow_executions_request request = {.namespace = hf_namespace_or(o->namespace_, service),
                                                        .query = hf_str_of(query)};
     HF_TRY(hf_errand_ask(e, service, HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, &request));

@@ -40,6 +40,26 @@ hf_status hf_namespace_register_with(hf_service *service, const char *name, cons
     return hf_errand_end(&e);
 }
 
+static hf_status keep_one(hf_errand *e, hf_service *service, const char *name, hf_span retention)
+{
+    HF_TRY(hf_text_check(&e->op, "hf_namespace_keep", "the name", name, 1, HF_ERRAND_TEXT_LEN_MAX));
+    hf_pb_namespace_config config = {.workflow_execution_retention_ttl = hf_pb_duration_of(retention)};
+    hf_pb_update_namespace_request request = {.namespace = hf_str_of(name), .config = &config};
+    return hf_errand_ask(e, service, HF_METHOD_UPDATE_NAMESPACE, &request);
+}
+
+hf_status hf_namespace_keep(hf_service *service, const char *name, hf_span retention)
+{
+    HF_TRY(HF_VERB_ALLOWED(hf_namespace_keep));
+    if (service == NULL || name == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_namespace_keep needs a service and a name");
+    }
+    hf_errand e;
+    hf_errand_begin(&e, "hf_namespace_keep", HF_STR(""));
+    (void)keep_one(&e, service, name, retention);
+    return hf_errand_end(&e);
+}
+
 hf_status hf_namespace_deprecate(hf_service *service, const char *name)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_namespace_deprecate));

@@ -40,6 +40,7 @@ static void work_free(hf_core *core)
 static void retiring_free(hf_core *core, hf_retiring *it)
 {
     hf_list_remove(&it->link);
+    core->blocks.retiring_count--;
     hf_arena_deinit(&it->arena);
     hf_core_free_mem(core, it, sizeof *it);
 }
@@ -341,6 +342,7 @@ static void retire(hf_core *core, const hf_expired *victim)
     it->core = core;
     hf_arena_init(&it->arena, core->memory);
     hf_list_push_back(&core->blocks.retiring, &it->link);
+    core->blocks.retiring_count++;
     it->execution = (hf_pb_workflow_execution){.workflow_id = hf_arena_copy(&it->arena, victim->workflow_id),
                                                .run_id = hf_arena_copy(&it->arena, victim->run_id)};
     it->request = (hf_pb_delete_workflow_execution_request){
@@ -358,13 +360,20 @@ static void retire(hf_core *core, const hf_expired *victim)
     hf_input_run(core, &it->call, run);
 }
 
-/* As many as may be on their way at a time. True: none is left. */
+/* As many as there is room for beside the calls of others: engine-K5. True: none is left. */
 static bool retire_some(hf_core *core)
 {
     hf_blocks *all = &core->blocks;
-    while (core->status == HF_OK && all->victim_next < all->victim_count &&
-           core->deletions.count - core->deletions.stuck < HF_RETIRING_MAX) {
+    uint64_t calls = core->calls - all->calls_seen;
+    all->calls_seen = core->calls;
+    size_t room = calls < HF_RETIRING_MAX - HF_RETIRING_MIN ? HF_RETIRING_MAX - (size_t)calls : HF_RETIRING_MIN;
+    if (room < HF_RETIRING_MAX) {
+        HF_PROBE(core, HF_PROBE_RETIRED_BESIDE);
+    }
+    while (core->status == HF_OK && all->victim_next < all->victim_count && room > 0 &&
+           core->deletions.count - core->deletions.stuck + all->retiring_count < 2 * HF_RETIRING_MAX) {
         retire(core, &all->victims[all->victim_next++]);
+        room--;
     }
     return all->victim_next == all->victim_count;
 }

@@ -135,6 +135,7 @@
     X(HF_PROBE_BLOCK_COUNTED, "runs were counted by summaries")                              \
     X(HF_PROBE_BLOCK_OTHER, "a list read a run that its block left out")                     \
     X(HF_PROBE_RETIRED, "retention deleted a run")                                           \
+    X(HF_PROBE_RETIRED_BESIDE, "retention went slower beside calls of others")               \
     X(HF_PROBE_BATCH_STARTED, "an operation on many runs was started")                       \
     X(HF_PROBE_BATCH_PORTION, "an operation has taken runs")                                 \
     X(HF_PROBE_BATCH_COMPLETED, "an operation has reached all of its runs")                  \

@@ -1,6 +1,7 @@
 #include "ledger/ended.h"
 
 #include "ledger/rows.h"
+#include "run/run.h"
 
 int64_t hf_keeping_expiry(const hf_keeping *keepings, size_t count, hf_str namespace_, int64_t keep, int64_t close_time)
 {
@@ -18,8 +19,8 @@ hf_status hf_ended_add(hf_op *op, const hf_row *row, const hf_keeping *keepings,
     hf_pb_run_state state;
     bool is_good = false;
     HF_TRY(hf_run_row_open(op, row, arena, &state, &is_good));
-    if (!is_good || state.status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
-        return HF_OK;
+    if (!is_good || state.status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING || state.kind != HF_KIND_WORKFLOW) {
+        return HF_OK; /* operations go by a deadline of their own */
     }
     hf_assert(row->value.len > 0 && state.spilled_len >= 0);
     uint64_t len = row->value.len + (uint64_t)state.spilled_len;

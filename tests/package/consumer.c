@@ -443,6 +443,7 @@ static hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_count(NULL, &counts, .namespace_ = "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(NULL, "n", .description = "d") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_keep(NULL, "n", hf_days(1)) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_deprecate(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_delete(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_list(NULL, NULL, NULL) == HF_ERR_MISUSE);

@@ -589,6 +589,7 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_count(none, &counts, list_options) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(none, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(none, "n", namespace_options) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_keep(none, "n", hf_days(1)) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_deprecate(none, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_delete(none, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_list(none, nullptr, nullptr) == HF_ERR_MISUSE);

@@ -46,7 +46,8 @@ static void judge_whole(sim_world *world, const list_ask *ask, const hf_pb_list_
     for (size_t i = 0; i < ask->count; i++) {
         const sim_run_log *log = &world->runs.items[i];
         const hf_pb_workflow_execution_info *info = find(page, log->run_id);
-        bool may_miss = log->may_be_gone || log->was_damaged || sim_is_damaged(world, hf_str_of(log->workflow_id));
+        bool may_miss = log->may_be_gone || log->was_damaged || sim_is_damaged(world, hf_str_of(log->workflow_id)) ||
+                        sim_is_retired(world, log->run_id);
         if (ask->known[i] == GONE && info != NULL) {
             sim_fail(world, "I15: run %s was deleted, and is listed", log->run_id);
         } else if (info == NULL && ask->known[i] != UNKNOWN && ask->known[i] != GONE && !may_miss) {
@@ -174,9 +175,9 @@ static void on_counted(sim_world *world, sim_call *call)
     }
 }
 
-static void ask_count(sim_world *world)
+static void ask_count(sim_world *world, void (*then)(sim_world *world, sim_call *call))
 {
-    sim_call *call = sim_call_new(world, HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, NULL, on_counted);
+    sim_call *call = sim_call_new(world, HF_METHOD_COUNT_WORKFLOW_EXECUTIONS, NULL, then);
     hf_pb_count_workflow_executions_request *request =
         HF_ARENA_NEW(&call->arena, hf_pb_count_workflow_executions_request);
     request->namespace = HF_STR(SIM_NAMESPACE);
@@ -188,6 +189,52 @@ static void ask_count(sim_world *world)
         call->epoch += world->runs.items[i].count == 0;
     }
     sim_call_submit(world, call);
+}
+
+/* ---- The end --------------------------------------------------------------------------------------------------------------- */
+
+static void on_last_listed(sim_world *world, sim_call *call)
+{
+    const hf_pb_list_workflow_executions_response *page = call->call.response;
+    on_listed(world, call);
+    world->lists_left--;
+    world->listed = call->call.status == HF_OK && page->next_page_token.len == 0 ? (int64_t)page->executions.count : -1;
+}
+
+static void on_last_counted(sim_world *world, sim_call *call)
+{
+    const hf_pb_count_workflow_executions_response *response = call->call.response;
+    on_counted(world, call);
+    world->lists_left--;
+    if (call->call.status == HF_OK && world->listed >= 0 && response->count != world->listed) {
+        sim_fail(world, "I15: %lld runs are counted, %lld are listed", (long long)response->count,
+                 (long long)world->listed);
+    }
+}
+
+void sim_judge_lists(sim_world *world)
+{
+    if (world->core == NULL || hf_core_status(world->core) != HF_OK || world->is_told_wrong || world->is_store_gone) {
+        return;
+    }
+    size_t retired = world->retired.count;
+    world->lists_left = 1;
+    sim_call *call = sim_call_new(world, HF_METHOD_LIST_WORKFLOW_EXECUTIONS, NULL, on_last_listed);
+    list_ask *ask = HF_ARENA_NEW(&call->arena, list_ask);
+    ask->request.namespace = HF_STR(SIM_NAMESPACE);
+    ask->request.page_size = 1000;
+    note_known(world, call, ask);
+    call->call.request = ask;
+    sim_call_submit(world, call);
+    while (world->lists_left > 0 && sim_world_step(world)) {
+    }
+    if (world->failed || world->lists_left > 0 || world->retired.count != retired) {
+        return; /* a run with a span of its own went meanwhile */
+    }
+    world->lists_left = 1;
+    ask_count(world, on_last_counted);
+    while (world->lists_left > 0 && sim_world_step(world)) {
+    }
 }
 
 /* ---- The older lists, and the registry ------------------------------------------------------------------------------------ */
@@ -335,7 +382,7 @@ void sim_list(sim_world *world)
     if (chance < 5) {
         ask_list(world, NULL, HF_STR(""), HF_STR(""), false);
     } else if (chance < 7) {
-        ask_count(world);
+        ask_count(world, on_counted);
     } else {
         ask_registry(world);
     }

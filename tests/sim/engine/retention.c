@@ -1,4 +1,5 @@
-/* Retention: runs of the namespace of all clients go by themselves some time after their end.
+/* Retention: runs of the namespace of all clients go by themselves some time after their end. I18: that no row of them is left is judged with
+ * all other deletions (deletes.c).
  *
  * K4  a run goes only if somebody asked for its deletion, or if it has ended and the shortest retention of this world has passed since
  *

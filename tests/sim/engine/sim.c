@@ -314,6 +314,9 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
             sim_judge_rest(world);
         }
         if (!world->failed) {
+            sim_judge_lists(world);
+        }
+        if (!world->failed) {
             sim_judge(world);
         }
         if (!world->failed) {

@@ -640,6 +640,8 @@ struct sim_world {
     uint64_t troubles;      /* of the disk, met so far */
     uint64_t failed_before; /* troubles and failed calls of the disk, when the store was last opened */
     hf_rng trouble_rng;     /* separate, so that the world is the same without troubles until the first happens */
+    int lists_left;         /* sim_judge_lists waits for so many answers */
+    int64_t listed;         /* runs of its list; -1 = it has no answer */
     bool is_told_wrong;     /* a store request of this life failed by intent */
     bool was_left_open;     /* the life before ended without closing the store */
     bool
@@ -862,6 +864,8 @@ bool sim_is_retired(const sim_world *world, const char *run_id);
 void sim_retention_settle(sim_world *world);
 /* lists.c: asks for a list, a count, or something of the registry */
 void sim_list(sim_world *world);
+/* After the faults: a list and a count of all runs, I15. */
+void sim_judge_lists(sim_world *world);
 /* streams.c: what workers publish, with their answers; and readers of it, of changes and of task queues */
 void sim_publish_task(sim_world *world, sim_call *call, const char *run_id, const char *workflow_id,
                       hf_pb_respond_workflow_task_completed_request *request);

@@ -60,6 +60,8 @@ static hf_status lists(scene *s)
              counts.by_status[HF_WORKFLOW_TERMINATED] == 1);
     HF_TRY(hf_count(s->service, &counts, .query = "WorkflowId = 'a'"));
     HF_CHECK(counts.total == 1 && counts.by_status[HF_WORKFLOW_RUNNING] == 0);
+    HF_TRY(hf_count(s->service, &counts, .query = "WorkflowId != 'a' group by  ExecutionStatus "));
+    HF_CHECK(counts.total == 2 && counts.by_status[HF_WORKFLOW_RUNNING] == 2);
     return HF_OK;
 }
 
@@ -173,6 +175,12 @@ static hf_status registry(scene *s)
     HF_CHECK(hf_namespace_deprecate(s->service, "none") == HF_ERR_NOT_FOUND);
     HF_TRY(hf_namespace_list(s->service, see_namespace, &spaces));
     HF_CHECK(strcmp(spaces.ids, "default::0:0 shop:orders:86400:1 ") == 0);
+    HF_TRY(hf_namespace_keep(s->service, "shop", hf_hours(1)));
+    HF_CHECK(hf_namespace_keep(s->service, "none", hf_hours(1)) == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_namespace_keep(s->service, "shop", hf_seconds(-1)) == HF_ERR_INVALID);
+    spaces = (seen){0};
+    HF_TRY(hf_namespace_list(s->service, see_namespace, &spaces));
+    HF_CHECK(strcmp(spaces.ids, "default::0:0 shop:orders:3600:1 ") == 0);
     HF_TRY(hf_search_attribute_add(s->service, "Tags", HF_SEARCH_KEYWORD_LIST, .namespace_ = "shop"));
     HF_TRY(hf_search_attribute_add(s->service, "At", HF_SEARCH_DATETIME, .namespace_ = "shop"));
     HF_CHECK(hf_search_attribute_add(s->service, "At", HF_SEARCH_INT, .namespace_ = "shop") == HF_ERR_EXISTS);

@@ -3,6 +3,7 @@
 #include "engine/namespaces.h"
 #include "engine/operations.h"
 #include "fixture.h"
+#include "inspect/ended.h"
 
 #include <stdio.h>
 
@@ -123,6 +124,21 @@ static void controls_activities(void **state)
         assert_int_equal(hf_rig_probe(&rig, HF_PROBE_ACTIVITY_RESET), 1);
         assert_int_equal(hf_rig_probe(&rig, HF_PROBE_ACTIVITY_OPTIONS), 1);
     }
+}
+
+/* Figures about runs that have ended are about workflows: an operation goes by a deadline of its own. */
+static void an_operation_is_not_counted_with_runs(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.mem_max = 1, .trim_count = 1});
+    hf_rig_do(&rig, "start a; start b; terminate b; batch j query=WorkflowId='a'; batchshow j says=completed:1/0/1");
+    hf_rig_restart(&rig);
+    hf_op op;
+    hf_op_init(&op);
+    hf_ended_figures figures = {0};
+    assert_int_equal(hf_ended_look(&op, rig.store, hf_rig_heap, rig.now.wall, &figures), HF_OK);
+    assert_int_equal(figures.runs, 2);
 }
 
 /* ---- Portions, crashes, stops ------------------------------------------------------------------------------------------- */
@@ -382,6 +398,7 @@ int main(void)
         TEST(resets_each_run_once),
         TEST(updates_options_once),
         TEST(controls_activities),
+        TEST(an_operation_is_not_counted_with_runs),
         TEST(engine_O1_goes_in_portions),
         TEST(keeps_to_its_rate),
         TEST(engine_O2_acts_once_whenever_it_crashes),

@@ -342,6 +342,42 @@ static void a_longer_retention_is_in_time(void **state)
     check();
 }
 
+/* The runs are only rows, so that each is read before it is marked. */
+static void engine_K5_others_come_first(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.mem_max = 1, .trim_count = 1});
+    for (int i = 0; i < 300; i++) {
+        char step[100];
+        (void)snprintf(step, sizeof step, "start w%d; terminate w%d", i, i);
+        hf_rig_do(&rig, step);
+    }
+    keep_for(60 * SECOND);
+    hf_rig_crash(&rig);
+    rig.now.wall += 100 * SECOND;
+    rig.now.mono += 100 * SECOND;
+    uint64_t most = 0, most_beside = 0, before = 0;
+    for (int i = 0; i < 400 && before < 300; i++) {
+        bool is_beside = i >= 40;
+        for (int j = 0; is_beside && j < HF_RETIRING_MAX; j++) {
+            hf_rig_do(&rig, "cancel none => not_found");
+        }
+        pass(HF_HOUSE_PACE);
+        uint64_t now = hf_rig_probe(&rig, HF_PROBE_RETIRED);
+        uint64_t *top = is_beside ? &most_beside : &most;
+        *top = now - before > *top ? now - before : *top;
+        before = now;
+        if (!is_beside && now >= 100) {
+            i = 40; /* the rest goes beside calls */
+        }
+    }
+    assert_int_equal(before, 300);
+    assert_int_equal(most, HF_RETIRING_MAX);
+    assert_int_equal(most_beside, HF_RETIRING_MIN);
+    hf_rig_do(&rig, "count says=0");
+    check();
+}
+
 /* With many at a time, and a crash behind every commit. */
 static void retention_survives_crashes(void **state)
 {
@@ -405,6 +441,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(engine_K4_runs_go_when_their_time_is_over, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(engine_K4_a_run_may_have_a_span_of_its_own, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(a_longer_retention_is_in_time, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(engine_K5_others_come_first, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(retention_survives_crashes, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(without_memory_it_breaks_cleanly, open_rig, close_rig),
     };

@@ -680,6 +680,7 @@ static hf_status call_hf_history(things *t)
     return status;
 }
 CALL(hf_namespace_register, hf_namespace_register(t->service, "default"))
+CALL(hf_namespace_keep, hf_namespace_keep(t->service, "none", hf_days(1)))
 CALL(hf_namespace_deprecate, hf_namespace_deprecate(t->service, "none"))
 CALL(hf_namespace_delete, hf_namespace_delete(t->service, "none"))
 CALL(hf_namespace_list, hf_namespace_list(t->service, see_namespace, NULL))
