@@ -27,6 +27,11 @@ foreach(guard holdfast_guard holdfast_guard_static)
 endforeach()
 add_dependencies(holdfast_program holdfast_guard)
 install(TARGETS holdfast_guard holdfast_guard_static)
+# gdb loads it by itself with the library (tools/gdb/holdfast.py).
+install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/holdfast.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/gdb/auto-load/${CMAKE_INSTALL_FULL_LIBDIR}
+        RENAME libholdfast.so.${PROJECT_VERSION}-gdb.py)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/holdfast.py DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/gdb)
 install(TARGETS holdfast_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Its manual has a list of the commands, which the program writes itself.
 if(NOT CMAKE_CROSSCOMPILING AND NOT HF_SANITIZE)

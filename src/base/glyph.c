@@ -62,6 +62,29 @@ hf_glyph hf_glyph_of(hf_str text)
     return (hf_glyph){.code = code, .len = len, .is_utf8 = true, .is_printable = !is_obeyed(code)};
 }
 
+bool hf_str_is_utf8(hf_str text)
+{
+    static const uint64_t HIGH_BITS = 0x8080808080808080u;
+    const unsigned char *at = (const unsigned char *)text.data;
+    const unsigned char *end = at + text.len;
+    while (at < end) {
+        uint64_t eight = 0;
+        if (end - at >= (ptrdiff_t)sizeof eight) { /* most ids are ASCII */
+            memcpy(&eight, at, sizeof eight);
+            if ((eight & HIGH_BITS) == 0) {
+                at += sizeof eight;
+                continue;
+            }
+        }
+        size_t len = sequence_len(at, (size_t)(end - at));
+        if (len == 0) {
+            return false;
+        }
+        at += len;
+    }
+    return true;
+}
+
 void hf_text_clean(char *text)
 {
     size_t len = strlen(text);

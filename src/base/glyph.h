@@ -18,6 +18,8 @@ typedef struct hf_glyph {
 
 /* The first character of a text that is not empty. */
 hf_glyph hf_glyph_of(hf_str text);
+/* Whether all of it is well-formed UTF-8. */
+bool hf_str_is_utf8(hf_str text);
 /* Replaces every character that is not printable by a question mark, in place. */
 void hf_text_clean(char *text);
 

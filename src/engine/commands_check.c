@@ -60,10 +60,10 @@ static bool timer_is_pending(hf_core *core, const hf_run *run, hf_plan *plan, hf
 bool hf_check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, const hf_pb_command *command)
 {
     const hf_pb_start_timer_command_attributes *attrs = command->start_timer_command_attributes;
-    if (attrs == NULL || attrs->timer_id.len == 0 || attrs->timer_id.len > HF_ID_LEN_MAX ||
-        hf_pb_duration_span(attrs->start_to_fire_timeout).ns < 0) {
-        return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES,
-                              "TimerId or StartToFireTimeout is missing or out of range on StartTimerCommand.");
+    if (attrs == NULL || !hf_id_is_good(attrs->timer_id) || hf_pb_duration_span(attrs->start_to_fire_timeout).ns < 0) {
+        return hf_command_bad(
+            core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES,
+            "TimerId or StartToFireTimeout is missing, out of range or not UTF-8 on StartTimerCommand.");
     }
     hf_listed *place = NULL;
     if (timer_is_pending(core, run, plan, attrs->timer_id, &place) || place == NULL) {
@@ -185,7 +185,7 @@ bool hf_check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *plan, c
 /* Texts that are stored in the history and not checked elsewhere may be as long as an id. */
 static bool is_short(hf_str text)
 {
-    return text.len <= HF_ID_LEN_MAX;
+    return hf_text_is_good(text);
 }
 
 /* A target that cannot exist is refused here: the event for a message that failed has no cause to express it. */
@@ -215,10 +215,10 @@ bool hf_check_signal_external(hf_core *core, const hf_run *run, hf_plan *plan, c
     const hf_pb_signal_external_workflow_execution_command_attributes *attrs =
         command->signal_external_workflow_execution_command_attributes;
     const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES;
-    if (attrs == NULL || attrs->execution == NULL || attrs->signal_name.len == 0 ||
-        attrs->signal_name.len > HF_ID_LEN_MAX) {
-        return hf_command_bad(core, plan, cause,
-                              "a signal to another workflow has no target, no signal name, or a name that is too long");
+    if (attrs == NULL || attrs->execution == NULL || !hf_id_is_good(attrs->signal_name)) {
+        return hf_command_bad(
+            core, plan, cause,
+            "a signal to another workflow has no target, no signal name, or a name that is too long or not UTF-8");
     }
     if (!is_short(attrs->execution->run_id) || !is_short(attrs->control)) {
         return hf_command_bad(core, plan, cause,

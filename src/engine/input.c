@@ -202,7 +202,7 @@ void hf_input(hf_core *core, hf_call *call)
         by_token(core, call, target.token);
         return;
     }
-    if (!hf_id_is_good(target.workflow_id)) {
+    if (target.workflow_id.len == 0 || target.workflow_id.len > HF_ID_LEN_MAX) {
         hf_call_refuse(core, call,
                        target.names_workflow ? "WorkflowId is not set on request, or longer than 1000 bytes."
                                              : "the task token or the execution is not set on request");

@@ -13,17 +13,12 @@
 #include "engine/zone.h"
 #include "history/limits.h"
 
-#define BAD_QUEUE "TaskQueue is not set on request, longer than 1000 bytes, or begins with /_sys/."
+#define BAD_QUEUE "TaskQueue is not set on request, longer than 1000 bytes, not UTF-8, or begins with /_sys/."
 
 bool hf_call_refuse(hf_core *core, hf_call *call, const char *why)
 {
     hf_call_fail(core, call, HF_ERR_INVALID, "%s", why);
     return false;
-}
-
-bool hf_id_is_good(hf_str id)
-{
-    return id.len > 0 && id.len <= HF_ID_LEN_MAX;
 }
 
 /* Temporal keeps names that begin like this for the parts of a queue that it divides, and so we keep them, too. */
@@ -53,21 +48,22 @@ bool hf_call_data_fits(hf_core *core, hf_call *call, const char *what, size_t le
 bool hf_call_words_are_short(hf_core *core, hf_call *call)
 {
     hf_call_words words = hf_call_words_of(call);
-    if (words.identity.len > HF_ID_LEN_MAX) {
-        return hf_call_refuse(core, call, "Identity is longer than 1000 bytes.");
+    if (!hf_text_is_good(words.identity)) {
+        return hf_call_refuse(core, call, "Identity is longer than 1000 bytes, or not UTF-8.");
     }
-    if (words.request_id.len > HF_ID_LEN_MAX) {
-        return hf_call_refuse(core, call, "RequestId is longer than 1000 bytes.");
+    if (!hf_text_is_good(words.request_id)) {
+        return hf_call_refuse(core, call, "RequestId is longer than 1000 bytes, or not UTF-8.");
     }
-    return words.reason.len <= HF_ID_LEN_MAX || hf_call_refuse(core, call, "Reason is longer than 1000 bytes.");
+    return hf_text_is_good(words.reason) ||
+           hf_call_refuse(core, call, "Reason is longer than 1000 bytes, or not UTF-8.");
 }
 
 /* Checks the fields of an answer to a workflow task that are stored in the history beside its commands. */
 static bool completion_is_good(hf_core *core, hf_call *call)
 {
     REQUEST(respond_workflow_task_completed);
-    if (request->binary_checksum.len > HF_ID_LEN_MAX) {
-        return hf_call_refuse(core, call, "BinaryChecksum is longer than 1000 bytes.");
+    if (!hf_text_is_good(request->binary_checksum)) {
+        return hf_call_refuse(core, call, "BinaryChecksum is longer than 1000 bytes, or not UTF-8.");
     }
     return hf_call_data_fits(core, call, "worker version",
                              hf_message_len(core, &hf_pb_worker_version_stamp_type, request->worker_version_stamp)) &&
@@ -82,7 +78,7 @@ static bool signal_is_good(hf_core *core, hf_call *call, hf_str name, const hf_p
                            const hf_pb_header *header)
 {
     if (!hf_id_is_good(name)) {
-        return hf_call_refuse(core, call, "SignalName is not set on request, or longer than 1000 bytes.");
+        return hf_call_refuse(core, call, "SignalName is not set on request, longer than 1000 bytes, or not UTF-8.");
     }
     return hf_call_data_fits(core, call, "input", hf_payloads_len(input)) &&
            hf_call_data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, header));
@@ -113,13 +109,13 @@ static bool attributes_are_good(hf_core *core, hf_call *call, hf_str namespace_,
 bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request)
 {
     if (!hf_id_is_good(request->workflow_id)) {
-        return hf_call_refuse(core, call, "WorkflowId is not set on request, or longer than 1000 bytes.");
+        return hf_call_refuse(core, call, "WorkflowId is not set on request, longer than 1000 bytes, or not UTF-8.");
     }
     if (request->workflow_id.data[0] == HF_KIND_MARK) {
         return hf_call_refuse(core, call, "WorkflowId begins with a byte 0x1f, which marks what is not a workflow.");
     }
     if (request->workflow_type == NULL || !hf_id_is_good(request->workflow_type->name)) {
-        return hf_call_refuse(core, call, "WorkflowType is not set on request, or longer than 1000 bytes.");
+        return hf_call_refuse(core, call, "WorkflowType is not set on request, longer than 1000 bytes, or not UTF-8.");
     }
     if (request->task_queue == NULL || !hf_queue_name_is_good(request->task_queue->name)) {
         return hf_call_refuse(core, call, BAD_QUEUE);
@@ -212,7 +208,10 @@ bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
         return hf_call_refuse(core, call,
                               "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
     }
-    if (call->method == HF_METHOD_REGISTER_NAMESPACE || hf_namespace_is_known(core, name)) {
+    if (call->method == HF_METHOD_REGISTER_NAMESPACE) {
+        return hf_text_is_good(name) || hf_call_refuse(core, call, "Namespace is not UTF-8.");
+    }
+    if (hf_namespace_is_known(core, name)) {
         return true;
     }
     bool is_own = call->maker != HF_CALL_OF_CLIENT && call->method != HF_METHOD_START_WORKFLOW_EXECUTION;

@@ -31,7 +31,6 @@ hf_str hf_call_token(const hf_call *call); /* the task token; empty = it has non
 
 /* Fails the call with HF_ERR_INVALID; returns false. */
 bool hf_call_refuse(hf_core *core, hf_call *call, const char *why);
-bool hf_id_is_good(hf_str id); /* set, and not too long */
 /* If one of the following is false the call has failed. */
 bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name);
 bool hf_call_words_are_short(hf_core *core, hf_call *call);

@@ -4,6 +4,7 @@
 #include "engine/answer.h"
 #include "engine/batch.h"
 #include "engine/input_private.h"
+#include "engine/size.h"
 #include "engine/system.h"
 #include "ledger/namespaces.h"
 #include "ledger/rows.h"

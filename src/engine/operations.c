@@ -277,7 +277,7 @@ static bool activities_are_good(hf_core *core, hf_call *call, uint32_t which, hf
     if (which == 0) {
         return hf_call_refuse(core, call, "activity filter must be set");
     }
-    return is_all || (type.len > 0 && type.len <= HF_ID_LEN_MAX) || hf_call_refuse(core, call, TYPE_OR_ALL);
+    return is_all || hf_id_is_good(type) || hf_call_refuse(core, call, TYPE_OR_ALL);
 }
 
 static bool signal_is_good(hf_core *core, hf_call *call, const hf_pb_batch_operation_signal *signal)
@@ -285,8 +285,8 @@ static bool signal_is_good(hf_core *core, hf_call *call, const hf_pb_batch_opera
     if (signal->signal.len == 0) {
         return hf_call_refuse(core, call, "must provide signal name");
     }
-    return (signal->signal.len <= HF_ID_LEN_MAX ||
-            hf_call_refuse(core, call, "the name of the signal is longer than 1000 bytes")) &&
+    return (hf_text_is_good(signal->signal) ||
+            hf_call_refuse(core, call, "the name of the signal is longer than 1000 bytes, or not UTF-8")) &&
            hf_call_data_fits(core, call, "signal input", hf_payloads_len(signal->input)) &&
            hf_call_data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, signal->header));
 }
@@ -341,8 +341,8 @@ static bool targets_are_good(hf_core *core, hf_call *call)
     }
     for (size_t i = 0; i < request->executions.count; i++) {
         const hf_pb_workflow_execution *execution = &request->executions.items[i];
-        if (!hf_id_is_good(execution->workflow_id) || execution->workflow_id.data[0] == HF_KIND_MARK ||
-            execution->run_id.len > HF_ID_LEN_MAX) {
+        if (execution->workflow_id.len == 0 || execution->workflow_id.len > HF_ID_LEN_MAX ||
+            execution->workflow_id.data[0] == HF_KIND_MARK || execution->run_id.len > HF_ID_LEN_MAX) {
             return hf_call_refuse(core, call,
                                   "an execution of the batch operation has no workflow id of 1 to 1000 bytes");
         }
@@ -372,13 +372,14 @@ static bool start_is_good(hf_core *core, hf_call *call, int32_t type, hf_str ide
         return hf_call_refuse(core, call, MUST_PROVIDE);
     }
     if (request->job_id.len == 0 || request->job_id.len > HF_OPERATION_ID_LEN_MAX ||
-        request->job_id.data[0] == HF_KIND_MARK) {
+        request->job_id.data[0] == HF_KIND_MARK || !hf_text_is_good(request->job_id)) {
         return hf_call_refuse(core, call,
-                              request->job_id.len == 0 ? "JobId is not set on request."
-                                                       : "JobId is longer than 998 bytes, or begins with a byte 0x1f.");
+                              request->job_id.len == 0
+                                  ? "JobId is not set on request."
+                                  : "JobId is longer than 998 bytes, not UTF-8, or begins with a byte 0x1f.");
     }
-    if (request->reason.len > HF_ID_LEN_MAX || identity.len > HF_ID_LEN_MAX) {
-        return hf_call_refuse(core, call, "the reason or the identity is longer than 1000 bytes");
+    if (!hf_text_is_good(request->reason) || !hf_text_is_good(identity)) {
+        return hf_call_refuse(core, call, "the reason or the identity is longer than 1000 bytes, or not UTF-8");
     }
     float rate = request->max_operations_per_second;
     if (!(rate >= 0.0F)) { /* nor not a number */

@@ -2,6 +2,7 @@
  * the workflow task it belongs to, because a worker that is only refused would send it again and again. Such a failure has a type of its own, TooBig. */
 #include "engine/size.h"
 
+#include "base/glyph.h"
 #include "engine/core_private.h"
 #include "history/limits.h"
 #include "history/payload.h"
@@ -21,6 +22,16 @@ size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg)
         hf_core_break(core, core->row.status, "out of memory");
     }
     return core->row.len;
+}
+
+bool hf_text_is_good(hf_str text)
+{
+    return text.len <= HF_ID_LEN_MAX && hf_str_is_utf8(text);
+}
+
+bool hf_id_is_good(hf_str id)
+{
+    return id.len > 0 && hf_text_is_good(id);
 }
 
 bool hf_fits(hf_core *core, size_t len)

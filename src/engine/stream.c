@@ -19,8 +19,9 @@ bool hf_records_fit(hf_core *core, const hf_run *run, hf_pb_stream_record_list r
                           payload_len, limits->payload_len);
             return false;
         }
-        if (record->type.len > HF_ID_LEN_MAX) {
-            (void)hf_fail(&core->op, HF_ERR_INVALID, "the type of a record is longer than %d bytes", HF_ID_LEN_MAX);
+        if (!hf_text_is_good(record->type)) {
+            (void)hf_fail(&core->op, HF_ERR_INVALID, "the type of a record is longer than %d bytes, or not UTF-8",
+                          HF_ID_LEN_MAX);
             return false;
         }
         len += (int64_t)(payload_len + record->type.len);

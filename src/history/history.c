@@ -35,7 +35,7 @@ static void put_json(hf_str text, hf_buf *out)
     }
 }
 
-static void put_readable(const hf_pb_type *type, const void *msg, hf_buf *out)
+void hf_history_put_readable(const hf_pb_type *type, const void *msg, hf_buf *out)
 {
     const hf_pb_payload *payload = msg;
     if (type != &hf_pb_payload_type || !hf_str_equal(hf_payload_encoding(payload), HF_ENCODING_JSON)) {
@@ -55,7 +55,8 @@ static hf_status write_event(hf_op *op, hf_str bytes, bool readable, hf_arena *a
 {
     hf_pb_history_event event;
     HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, arena, &event));
-    hf_status status = hf_pb_json_write_more(&hf_pb_history_event_type, &event, out, readable ? put_readable : NULL);
+    hf_status status =
+        hf_pb_json_write_more(&hf_pb_history_event_type, &event, out, readable ? hf_history_put_readable : NULL);
     if (status != HF_OK) {
         return hf_fail(op, status, "event %lld cannot be written as JSON", (long long)event.event_id);
     }

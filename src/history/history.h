@@ -13,6 +13,9 @@
  * Fails: HF_ERR_INVALID (malformed bytes, a time out of range), the buffer's status. */
 hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, bool readable, hf_buf *out);
 
+/* For hf_pb_json_write_more: what `readable` adds to a payload. */
+void hf_history_put_readable(const hf_pb_type *type, const void *msg, hf_buf *out);
+
 /* Takes the next event's bytes off `*rest`; other fields are passed over. False at the end, and when what follows is
  * malformed: rest->data is NULL then. */
 bool hf_history_next(hf_str *rest, hf_str *ret_event_bytes);

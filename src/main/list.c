@@ -7,6 +7,7 @@
  * A run that cannot be read is listed as DAMAGED (exit code 1).
  *
  * The runs are read page by page, from a file at rest or from its owner. */
+#include "main/grid.h"
 #include "main/target.h"
 
 #include "base/json.h"
@@ -14,7 +15,10 @@
 
 #include <stdio.h>
 
-enum { LIST_MAX = 50, ID_WIDTH = 24, TYPE_WIDTH = 16, STATE_WIDTH = 14, TIME_WIDTH = 21, EVENT_WIDTH = 24 };
+enum { LIST_MAX = 50 };
+
+static const hf_column COLUMNS[] = {{"ID", 24, 8},      {"TYPE", 16, 6},        {"STATE", 14, 9},
+                                    {"STARTED", 21, 0}, {"LAST EVENT", 24, 12}, {"RUN", 36, 0}};
 
 typedef struct listing {
     const hf_tool_args *args;
@@ -23,26 +27,11 @@ typedef struct listing {
     uint64_t more;    /* runs that are not listed */
     uint64_t damaged; /* listed runs that are damaged */
     hf_buf text;      /* one line, or all of the JSON */
+    hf_grid table;    /* of lines */
     hf_json writer;
 } listing;
 
 /* ---- For people --------------------------------------------------------------------------------------------------------- */
-
-static void put_column(hf_buf *out, hf_str text, size_t width)
-{
-    size_t count = hf_put_text(out, text, SIZE_MAX);
-    hf_buf_putf(out, "%*s  ", count < width ? (int)(width - count) : 0, "");
-}
-
-static void put_title(hf_buf *out)
-{
-    put_column(out, HF_STR("ID"), ID_WIDTH);
-    put_column(out, HF_STR("TYPE"), TYPE_WIDTH);
-    put_column(out, HF_STR("STATE"), STATE_WIDTH);
-    put_column(out, HF_STR("STARTED"), TIME_WIDTH);
-    put_column(out, HF_STR("LAST EVENT"), EVENT_WIDTH);
-    hf_buf_puts(out, "RUN\n");
-}
 
 static const char *state_of(const hf_pb_admin_run *run)
 {
@@ -50,61 +39,58 @@ static const char *state_of(const hf_pb_admin_run *run)
     return state != NULL ? state : "Unknown";
 }
 
-static void put_time(hf_buf *out, int64_t ns)
+static void put_time(hf_grid *table, int64_t ns)
 {
     char at[HF_TIME_TEXT_LEN_MAX] = "";
     int64_t seconds = ns / 1000000000; /* people do not need fractions of a second */
     (void)hf_timestamp_format(hf_pb_timestamp_of((hf_time){seconds * 1000000000}), at);
-    put_column(out, hf_str_of(at), TIME_WIDTH);
+    hf_grid_cell(table, hf_str_of(at), HF_TONE_PLAIN);
 }
 
-static void put_last_event(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
+static void put_last_event(hf_grid *table, const hf_pb_admin_run *run, int64_t now_ns)
 {
-    size_t from = out->len;
-    hf_buf_putf(out, "%lld, ", (long long)run->events);
-    hf_put_span(out, now_ns - run->last_ns);
-    hf_buf_puts(out, " ago");
-    size_t len = out->len - from;
-    hf_buf_putf(out, "%*s  ", len < EVENT_WIDTH ? (int)(EVENT_WIDTH - len) : 0, "");
+    hf_buf text;
+    hf_buf_init(&text, table->out->memory, SIZE_MAX / 4);
+    hf_buf_putf(&text, "%lld, ", (long long)run->events);
+    hf_put_span(&text, now_ns - run->last_ns);
+    hf_buf_puts(&text, " ago");
+    hf_grid_cell_of(table, &text, HF_TONE_PLAIN);
 }
 
 /* Only the number of a damaged run is known. */
-static void put_damaged(hf_buf *out, const hf_pb_admin_run *run)
+static void put_damaged(hf_grid *table, const hf_pb_admin_run *run)
 {
     char name[32];
     (void)snprintf(name, sizeof name, "(run %lld)", (long long)run->number);
-    put_column(out, hf_str_of(name), ID_WIDTH);
-    put_column(out, HF_STR(""), TYPE_WIDTH);
-    put_column(out, HF_STR("DAMAGED"), STATE_WIDTH);
-    put_column(out, run->damage, 0);
+    hf_grid_cell(table, hf_str_of(name), HF_TONE_PLAIN);
+    hf_grid_cell(table, HF_STR(""), HF_TONE_PLAIN);
+    hf_grid_cell(table, HF_STR("DAMAGED"), HF_TONE_BAD);
+    (void)hf_put_text(table->out, run->damage, SIZE_MAX);
 }
 
-static void put_known(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
+static void put_known(hf_grid *table, const hf_pb_admin_run *run, int64_t now_ns)
 {
-    put_column(out, run->workflow_id, ID_WIDTH);
-    put_column(out, run->type, TYPE_WIDTH);
-    put_column(out, hf_str_of(state_of(run)), STATE_WIDTH);
-    put_time(out, run->start_ns);
-    put_last_event(out, run, now_ns);
-    (void)hf_put_text(out, run->run_id, SIZE_MAX);
+    hf_grid_cell(table, run->workflow_id, HF_TONE_PLAIN);
+    hf_grid_cell(table, run->type, HF_TONE_PLAIN);
+    hf_grid_cell(table, hf_str_of(state_of(run)), hf_tone_of_status(run->status));
+    put_time(table, run->start_ns);
+    put_last_event(table, run, now_ns);
+    hf_grid_cell(table, run->run_id, HF_TONE_DIM);
     hf_str namespace_ = run->namespace;
     if (!hf_str_equal(namespace_, HF_STR("default"))) {
-        hf_buf_puts(out, "  --namespace ");
-        put_column(out, namespace_, 0);
+        hf_buf_puts(table->out, "  --namespace ");
+        (void)hf_put_text(table->out, namespace_, SIZE_MAX);
     }
 }
 
-static void put_line(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
+static void put_line(hf_grid *table, const hf_pb_admin_run *run, int64_t now_ns)
 {
     if (run->damage.len > 0) {
-        put_damaged(out, run);
+        put_damaged(table, run);
     } else {
-        put_known(out, run, now_ns);
+        put_known(table, run, now_ns);
     }
-    while (out->len > 0 && out->data[out->len - 1] == ' ') {
-        out->len--;
-    }
-    hf_buf_putc(out, '\n');
+    hf_grid_end(table);
 }
 
 /* ---- For programs ------------------------------------------------------------------------------------------------------- */
@@ -152,9 +138,9 @@ static void show(listing *l, const hf_pb_admin_run *run)
     } else {
         l->text.len = 0;
         if (l->listed == 0) {
-            put_title(&l->text);
+            hf_grid_title(&l->table);
         }
-        put_line(&l->text, run, l->now_ns);
+        put_line(&l->table, run, l->now_ns);
         (void)fputs(hf_buf_text(&l->text), stdout);
     }
     l->listed++;
@@ -185,16 +171,17 @@ static void keep_bytes(void *state, hf_str kind, hf_str chunk)
     }
 }
 
-static hf_status page_of_owner(hf_op *op, hf_source *source, int64_t before, size_t count_max, hf_arena *arena,
-                               hf_pb_admin_runs *ret_page)
+hf_status hf_owner_page(hf_op *op, const char *path, int64_t before, size_t count_max, hf_arena *arena,
+                        hf_pb_admin_runs *ret_page)
 {
+    hf_env *env = hf_env_posix();
     char numbers[2][24];
     const char *words[] = {numbers[0], numbers[1]};
     (void)snprintf(numbers[0], sizeof numbers[0], "%lld", (long long)before);
     (void)snprintf(numbers[1], sizeof numbers[1], "%zu", count_max);
     hf_buf bytes;
-    hf_buf_init(&bytes, hf_env_memory(source->env), SIZE_MAX / 4);
-    hf_status status = hf_admin_ask(op, source->env, source->path, "list", words, 2, keep_bytes, &bytes);
+    hf_buf_init(&bytes, hf_env_memory(env), SIZE_MAX / 4);
+    hf_status status = hf_admin_ask(op, env, path, "list", words, 2, keep_bytes, &bytes);
     if (status == HF_OK) {
         hf_str copy = hf_arena_copy(arena, hf_str_of_len(bytes.data, bytes.len));
         status = hf_pb_decode(op, &hf_pb_admin_runs_type, copy, arena, ret_page);
@@ -231,7 +218,7 @@ static hf_status list(hf_op *op, const shelf *from, listing *l)
         hf_pb_admin_runs page = {0};
         hf_arena_reset(&arena);
         status = from->look != NULL ? page_of_file(op, from->look, before, count_max, &arena, &page)
-                                    : page_of_owner(op, from->owned, before, count_max, &arena, &page);
+                                    : hf_owner_page(op, from->owned->path, before, count_max, &arena, &page);
         for (size_t i = 0; status == HF_OK && i < page.runs.count; i++) {
             consider(l, &page.runs.items[i]);
             before = page.runs.items[i].number;
@@ -274,6 +261,7 @@ int hf_list_runs(const hf_tool_args *args)
     listing l = {.args = args, .now_ns = source.env->ops->wall_now(source.env).ns};
     hf_buf_init(&l.text, hf_env_memory(source.env), SIZE_MAX / 4);
     hf_json_init(&l.writer, &l.text);
+    hf_grid_init(&l.table, COLUMNS, HF_COUNT_OF(COLUMNS), hf_screen_width(), &l.text);
     if (args->json) {
         hf_json_object(&l.writer);
         hf_json_key(&l.writer, "runs");

@@ -5,6 +5,7 @@
  *
  * A file at rest is looked at, and not changed. A program that has it open, or a server, is asked. What changes opens a file at rest as a
  * program does. */
+#include "main/grid.h"
 #include "main/target.h"
 
 #include "base/json.h"
@@ -18,7 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MAX = 50, PAGE_RUNS = 1000, ID_WIDTH = 24, TYPE_WIDTH = 16, STATE_WIDTH = 14, TIME_WIDTH = 21 };
+enum { LIST_MAX = 50, PAGE_RUNS = 1000 };
+
+static const hf_column COLUMNS[] = {{"ID", 24, 8},      {"TYPE", 16, 6},   {"STATE", 14, 9},
+                                    {"STARTED", 21, 0}, {"CLOSED", 21, 0}, {"RUN", 36, 0}};
+static const hf_column NAMESPACE_COLUMNS[] = {{"NAME", 24, 8}, {"STATE", 14, 10}, {"DESCRIPTION", 40, 8}};
+static const hf_column ATTRIBUTE_COLUMNS[] = {{"NAME", 24, 8}, {"TYPE", 12, 0}};
 
 /* ---- What reads ---------------------------------------------------------------------------------------------------------- */
 
@@ -69,17 +75,15 @@ static int code_of(desk *d, hf_status status, uint64_t damaged)
 
 typedef struct listing {
     const hf_tool_args *args;
+    uint64_t limit;
+    hf_service *service; /* of --current: whom to ask; NULL = a file at rest, and `desk` is */
+    struct desk *desk;
     uint64_t listed;
     bool is_cut; /* it could not be read to its end */
     hf_buf text;
+    hf_grid table; /* of lines */
     hf_json writer;
 } listing;
-
-static void put_column(hf_buf *out, hf_str text, size_t width)
-{
-    size_t count = hf_put_text(out, text, SIZE_MAX);
-    hf_buf_putf(out, "%*s  ", count < width ? (int)(width - count) : 0, "");
-}
 
 static const char *state_of(const hf_pb_workflow_execution_info *run)
 {
@@ -88,14 +92,14 @@ static const char *state_of(const hf_pb_workflow_execution_info *run)
 }
 
 /* People do not need fractions of a second. */
-static void put_time(hf_buf *out, hf_pb_timestamp at)
+static void put_time(hf_grid *table, hf_pb_timestamp at)
 {
     char text[HF_TIME_TEXT_LEN_MAX] = "";
     at.nanos = 0;
     if (at.has) {
         (void)hf_timestamp_format(at, text);
     }
-    put_column(out, hf_str_of(text), TIME_WIDTH);
+    hf_grid_cell(table, hf_str_of(text), HF_TONE_PLAIN);
 }
 
 static void key_text(hf_json *writer, const char *key, hf_str text)
@@ -124,31 +128,77 @@ static void put_object(hf_json *writer, const hf_pb_workflow_execution_info *run
     hf_json_end(writer);
 }
 
+/* ---- --current: only the newest run of each workflow id ---- */
+
+static bool is_current_in_file(desk *d, const hf_tool_args *args, const hf_pb_workflow_execution *run)
+{
+    hf_op op;
+    hf_arena arena;
+    int64_t number = 0;
+    hf_pb_admin_run_list page = {0};
+    hf_op_init(&op);
+    hf_arena_init(&arena, d->memory);
+    bool is_found = hf_look_find(&op, d->look, hf_str_of(args->namespace_), run->workflow_id, &number) == HF_OK &&
+                    hf_look_page(&op, d->look, number + 1, 1, &arena, &page) == HF_OK && page.count == 1;
+    bool is = !is_found || hf_str_equal(page.items[0].run_id, run->run_id);
+    hf_arena_deinit(&arena);
+    return is;
+}
+
+static bool is_current_asked(const listing *l, const hf_pb_workflow_execution *run)
+{
+    hf_op op;
+    hf_arena arena;
+    hf_call call;
+    hf_pb_workflow_execution execution = {.workflow_id = run->workflow_id};
+    hf_pb_describe_workflow_execution_request request = {.namespace = hf_str_of(l->args->namespace_),
+                                                         .execution = &execution};
+    hf_op_init(&op);
+    hf_arena_init(&arena, l->text.memory);
+    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, NULL);
+    bool is_found = hf_service_ask(&op, l->service, &call) == HF_OK;
+    const hf_pb_describe_workflow_execution_response *newest = call.response;
+    bool is = !is_found || newest->workflow_execution_info == NULL ||
+              newest->workflow_execution_info->execution == NULL ||
+              hf_str_equal(newest->workflow_execution_info->execution->run_id, run->run_id);
+    hf_arena_deinit(&arena);
+    return is;
+}
+
+/* A workflow id has one open run at most, and it is the newest one. */
+static bool is_current(const listing *l, const hf_pb_workflow_execution_info *run)
+{
+    if (run->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
+        return true;
+    }
+    return l->service != NULL ? is_current_asked(l, run->execution)
+                              : is_current_in_file(l->desk, l->args, run->execution);
+}
+
 static bool show(void *arg, const hf_pb_workflow_execution_info *run)
 {
     listing *l = arg;
+    if (l->args->current && !is_current(l, run)) {
+        return true;
+    }
     l->listed++;
     if (l->args->json) {
         put_object(&l->writer, run);
-        return true;
+        return l->listed < l->limit;
     }
     l->text.len = 0;
     if (l->listed == 1) {
-        put_column(&l->text, HF_STR("ID"), ID_WIDTH);
-        put_column(&l->text, HF_STR("TYPE"), TYPE_WIDTH);
-        put_column(&l->text, HF_STR("STATE"), STATE_WIDTH);
-        put_column(&l->text, HF_STR("STARTED"), TIME_WIDTH);
-        put_column(&l->text, HF_STR("CLOSED"), TIME_WIDTH);
-        hf_buf_puts(&l->text, "RUN\n");
+        hf_grid_title(&l->table);
     }
-    put_column(&l->text, run->execution->workflow_id, ID_WIDTH);
-    put_column(&l->text, run->type->name, TYPE_WIDTH);
-    put_column(&l->text, hf_str_of(state_of(run)), STATE_WIDTH);
-    put_time(&l->text, run->start_time);
-    put_time(&l->text, run->close_time);
-    (void)hf_put_text(&l->text, run->execution->run_id, SIZE_MAX);
-    (void)printf("%s\n", hf_buf_text(&l->text));
-    return true;
+    hf_grid_cell(&l->table, run->execution->workflow_id, HF_TONE_PLAIN);
+    hf_grid_cell(&l->table, run->type->name, HF_TONE_PLAIN);
+    hf_grid_cell(&l->table, hf_str_of(state_of(run)), hf_tone_of_status(run->status));
+    put_time(&l->table, run->start_time);
+    put_time(&l->table, run->close_time);
+    hf_grid_cell(&l->table, run->execution->run_id, HF_TONE_DIM);
+    hf_grid_end(&l->table);
+    (void)fputs(hf_buf_text(&l->text), stdout);
+    return l->listed < l->limit;
 }
 
 static bool limit_of(const hf_tool_args *args, uint64_t *ret_limit)
@@ -176,7 +226,7 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
         hf_pb_list_workflow_executions_request request = {
             .namespace = hf_str_of(args->namespace_),
             .query = hf_str_of(args->word_count > 1 ? args->words[1] : ""),
-            .page_size = (int32_t)(limit - l->listed < PAGE_RUNS ? limit - l->listed : PAGE_RUNS),
+            .page_size = (int32_t)(limit - l->listed < PAGE_RUNS && !args->current ? limit - l->listed : PAGE_RUNS),
             .next_page_token = hf_str_of_len(token.data, token.len),
         };
         hf_arena_reset(&arena);
@@ -184,7 +234,7 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
         call.verb = "list";
         status = hf_service_ask(op, service, &call);
         const hf_pb_list_workflow_executions_response *page = call.response;
-        for (size_t i = 0; status == HF_OK && i < page->executions.count; i++) {
+        for (size_t i = 0; status == HF_OK && i < page->executions.count && l->listed < limit; i++) {
             (void)show(l, &page->executions.items[i]);
         }
         token.len = 0;
@@ -208,6 +258,8 @@ static int list_into(const hf_target *target, const hf_tool_args *args, hf_find 
     }
     int code = desk_open(&d, target->path);
     if (code == HF_EXIT_FINE) {
+        l->desk = &d;
+        find->limit = args->current ? 0 : find->limit; /* `show` counts those that it shows */
         hf_status status = hf_find_runs(&d.op, d.look, d.source.peek.store, d.memory, find);
         l->is_cut = status != HF_OK;
         code = code_of(&d, status, find->damaged);
@@ -227,6 +279,10 @@ int hf_cmd_list(const hf_tool_args *args)
     if (!limit_of(args, &find.limit)) {
         return hf_complain(HF_EXIT_USAGE, "--limit %s is not a number of runs", args->limit);
     }
+    l.limit = find.limit;
+    if (args->stuck && args->current) {
+        return hf_complain(HF_EXIT_USAGE, "give either --stuck or --current: a run that is stuck is the current one");
+    }
     if (args->stuck) {
         return args->word_count > 1 ? hf_complain(HF_EXIT_USAGE, "--stuck takes no query") : hf_list_stuck(args);
     }
@@ -237,9 +293,11 @@ int hf_cmd_list(const hf_tool_args *args)
     }
     hf_buf_init(&l.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
     hf_json_init(&l.writer, &l.text);
+    hf_grid_init(&l.table, COLUMNS, HF_COUNT_OF(COLUMNS), hf_screen_width(), &l.text);
     if (args->json) {
         hf_json_array(&l.writer);
     }
+    l.service = target.kind != HF_TARGET_REST ? target.service : NULL;
     code = list_into(&target, args, &find, &l);
     bool is_whole = code == HF_EXIT_FINE || (find.damaged > 0 && !l.is_cut);
     if (is_whole && args->json) {
@@ -316,114 +374,122 @@ int hf_cmd_count(const hf_tool_args *args)
 
 /* ---- The registry -------------------------------------------------------------------------------------------------------- */
 
-static void show_namespace(void *arg, const hf_pb_namespace_record *record)
+/* A list of namespaces, or of the custom search attributes of one. */
+typedef struct registry {
+    const hf_tool_args *args;
+    bool attributes;
+    hf_buf text; /* one line, or all of the JSON */
+    hf_grid table;
+    hf_json writer;
+    size_t count;
+} registry;
+
+static void put_entry(registry *r, hf_str name, const char *key, const char *value, const hf_str *description)
 {
-    hf_buf *text = arg;
-    text->len = 0;
-    put_column(text, record->name, ID_WIDTH);
-    put_column(text,
-               record->state == HF_NAMESPACE_STATE_DEPRECATED ? HF_STR("Deprecated")
-               : record->state == HF_NAMESPACE_STATE_DELETED  ? HF_STR("Deleting")
-                                                              : HF_STR("Registered"),
-               STATE_WIDTH);
-    (void)hf_put_text(text, record->description, 1000);
-    (void)printf("%s\n", hf_buf_text(text));
+    r->count++;
+    if (r->args->json) {
+        hf_json_object(&r->writer);
+        key_text(&r->writer, "name", name);
+        hf_json_key_string(&r->writer, key, value);
+        if (description != NULL) {
+            key_text(&r->writer, "description", *description);
+        }
+        hf_json_end(&r->writer);
+        return;
+    }
+    r->text.len = 0;
+    hf_grid_cell(&r->table, name, HF_TONE_PLAIN);
+    hf_grid_cell(&r->table, hf_str_of(value), HF_TONE_PLAIN);
+    if (description != NULL) {
+        hf_grid_cell(&r->table, *description, HF_TONE_PLAIN);
+    }
+    hf_grid_end(&r->table);
+    (void)fputs(hf_buf_text(&r->text), stdout);
 }
 
-typedef struct attribute_list {
-    hf_str namespace_;
-    hf_buf *text;
-    size_t count;
-} attribute_list;
-
-static void show_attributes(void *arg, const hf_pb_namespace_record *record)
+static void show_record(void *arg, const hf_pb_namespace_record *record)
 {
-    attribute_list *list = arg;
-    for (size_t i = 0; hf_str_equal(record->name, list->namespace_) && i < record->attributes.count; i++) {
-        list->text->len = 0;
-        put_column(list->text, record->attributes.items[i].name, ID_WIDTH);
-        hf_buf_puts(list->text,
-                    hf_search_attribute_type_name((hf_search_attribute_type)record->attributes.items[i].type));
-        (void)printf("%s\n", hf_buf_text(list->text));
-        list->count++;
+    registry *r = arg;
+    if (!r->attributes) {
+        put_entry(r, record->name, "state",
+                  record->state == HF_NAMESPACE_STATE_DEPRECATED ? "Deprecated"
+                  : record->state == HF_NAMESPACE_STATE_DELETED  ? "Deleting"
+                                                                 : "Registered",
+                  &record->description);
+    }
+    bool is_meant = r->attributes && hf_str_equal(record->name, hf_str_of(r->args->namespace_));
+    for (size_t i = 0; is_meant && i < record->attributes.count; i++) {
+        hf_search_attribute_type type = (hf_search_attribute_type)record->attributes.items[i].type;
+        put_entry(r, record->attributes.items[i].name, "type", hf_search_attribute_type_name(type), NULL);
     }
 }
 
 /* The same as its owner or a server tells it. */
 static bool visit_namespace(void *arg, const hf_namespace_info *info)
 {
-    hf_pb_namespace_record record = {.name = hf_str_of(info->name),
-                                     .description = hf_str_of(info->description),
-                                     .state = info->is_deprecated ? HF_NAMESPACE_STATE_DEPRECATED
-                                                                  : HF_NAMESPACE_STATE_REGISTERED};
-    show_namespace(arg, &record);
+    hf_str description = hf_str_of(info->description);
+    put_entry(arg, hf_str_of(info->name), "state", info->is_deprecated ? "Deprecated" : "Registered", &description);
     return true;
 }
 
 static bool visit_attribute(void *arg, const char *name, hf_search_attribute_type type, bool is_custom)
 {
-    attribute_list *list = arg;
     if (is_custom) {
-        list->text->len = 0;
-        put_column(list->text, hf_str_of(name), ID_WIDTH);
-        hf_buf_puts(list->text, hf_search_attribute_type_name(type));
-        (void)printf("%s\n", hf_buf_text(list->text));
-        list->count++;
+        put_entry(arg, hf_str_of(name), "type", hf_search_attribute_type_name(type), NULL);
     }
     return true;
 }
 
-static void say_none(const hf_tool_args *args)
+static int ask_registry(hf_target *target, registry *r)
 {
-    (void)printf("%s: the namespace %s has no custom search attributes\n", args->words[0], args->namespace_);
-}
-
-static int ask_registry(hf_target *target, const hf_tool_args *args, bool attributes)
-{
-    hf_buf text;
     int code = hf_target_reach(target);
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    hf_buf_init(&text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-    attribute_list list = {.text = &text};
     hf_status status =
-        attributes ? hf_search_attribute_list(target->service, visit_attribute, &list, .namespace_ = args->namespace_)
-                   : hf_namespace_list(target->service, visit_namespace, &text);
-    if (status == HF_OK && attributes && list.count == 0) {
-        say_none(args);
-    }
-    hf_buf_deinit(&text);
+        r->attributes ? hf_search_attribute_list(target->service, visit_attribute, r, .namespace_ = r->args->namespace_)
+                      : hf_namespace_list(target->service, visit_namespace, r);
     return hf_target_close(target, hf_told(status));
 }
 
-/* Shows namespaces, or the custom attributes of one. */
+static int read_registry(const hf_target *target, registry *r)
+{
+    hf_source source;
+    hf_op op;
+    hf_op_init(&op);
+    int code = hf_source_open_still(&source, target->path);
+    if (code == HF_EXIT_FINE) {
+        hf_status status = hf_find_namespaces(&op, source.peek.store, hf_env_memory(source.env), show_record, r);
+        code = status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+        hf_source_close(&source);
+    }
+    return code;
+}
+
 static int show_registry(const hf_tool_args *args, bool attributes)
 {
     hf_target target;
-    hf_source source;
-    hf_op op;
-    hf_buf text;
+    registry r = {.args = args, .attributes = attributes};
+    hf_buf_init(&r.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    hf_json_init(&r.writer, &r.text);
+    if (args->json) {
+        hf_json_array(&r.writer);
+    } else if (attributes) {
+        hf_grid_init(&r.table, ATTRIBUTE_COLUMNS, HF_COUNT_OF(ATTRIBUTE_COLUMNS), hf_screen_width(), &r.text);
+    } else {
+        hf_grid_init(&r.table, NAMESPACE_COLUMNS, HF_COUNT_OF(NAMESPACE_COLUMNS), hf_screen_width(), &r.text);
+    }
     int code = hf_target_find(&target, args);
-    if (code == HF_EXIT_FINE && target.kind != HF_TARGET_REST) {
-        return ask_registry(&target, args, attributes);
+    if (code == HF_EXIT_FINE) {
+        code = target.kind == HF_TARGET_REST ? read_registry(&target, &r) : ask_registry(&target, &r);
     }
-    code = code == HF_EXIT_FINE ? hf_source_open_still(&source, target.path) : code;
-    if (code != HF_EXIT_FINE) {
-        return code;
+    if (code == HF_EXIT_FINE && args->json) {
+        hf_json_end(&r.writer);
+        (void)printf("%s\n", hf_buf_text(&r.text));
+    } else if (code == HF_EXIT_FINE && r.count == 0) {
+        (void)printf("%s: the namespace %s has no custom search attributes\n", args->words[0], args->namespace_);
     }
-    hf_op_init(&op);
-    hf_allocator memory = hf_env_memory(source.env);
-    hf_buf_init(&text, memory, SIZE_MAX / 4);
-    attribute_list list = {.namespace_ = hf_str_of(args->namespace_), .text = &text};
-    hf_status status = hf_find_namespaces(&op, source.peek.store, memory, attributes ? show_attributes : show_namespace,
-                                          attributes ? (void *)&list : (void *)&text);
-    if (status == HF_OK && attributes && list.count == 0) {
-        say_none(args);
-    }
-    code = status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
-    hf_buf_deinit(&text);
-    hf_source_close(&source);
+    hf_buf_deinit(&r.text);
     return code;
 }
 

@@ -244,8 +244,8 @@ static int print_json(FILE *to, const shown *s, bool readable)
 
 int hf_cmd_show(const hf_tool_args *args)
 {
-    if (args->word_count == 1 && args->full) {
-        return hf_complain(HF_EXIT_USAGE, "--full needs a RUN");
+    if (args->word_count == 1 && (args->full || args->follow)) {
+        return hf_complain(HF_EXIT_USAGE, "%s needs a RUN", args->full ? "--full" : "--follow");
     }
     if (args->word_count == 1 &&
         (strncmp(args->words[0], "temporal://", 11) == 0 || strcmp(args->words[0], "@") == 0)) {
@@ -256,6 +256,9 @@ int hf_cmd_show(const hf_tool_args *args)
     }
     if (args->all) {
         return hf_complain(HF_EXIT_USAGE, "give either a RUN or --all");
+    }
+    if (args->follow) {
+        return hf_show_follow(args);
     }
     if (args->full && args->json) {
         return hf_complain(HF_EXIT_USAGE, "--json cuts nothing: leave --full out");

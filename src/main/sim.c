@@ -445,8 +445,8 @@ static int run(sim *s, const hf_upset *one)
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    (void)printf("%s: undisturbed, it has %d answers of the worker and %d activities\n", s->type, s->plain.points,
-                 s->plain.activities);
+    (void)printf("%s, undisturbed: %d workflow task%s, %d activit%s\n", s->type, s->plain.points,
+                 s->plain.points == 1 ? "" : "s", s->plain.activities, s->plain.activities == 1 ? "y" : "ies");
     put_outcome("outcome:", s->plain.outcome, s->plain.after);
     if (one == NULL) {
         try_all(s);

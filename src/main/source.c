@@ -1,7 +1,7 @@
 /* Access to a database. If no program has it open, it is opened read only. If a program has it open, the program is
  * asked through its socket; a command that needs the whole database at rest lets that program make a copy, opens the
  * copy and removes it at the end. */
-#include "main/tool.h"
+#include "main/grid.h"
 
 #include "base/glyph.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* How long to wait for a program that is opening or closing its file: a recovery may take seconds. */
-enum { PATIENCE_S = 5, PAUSE_MS = 50 };
+enum { PATIENCE_S = 5, PAUSE_MS = 50, PROGRESS_EVERY_MS = 100 };
 
 int hf_complain(int code, const char *format, ...)
 {
@@ -25,13 +25,17 @@ int hf_complain(int code, const char *format, ...)
     va_end(args);
     hf_progress(NULL);
     hf_text_clean(text);
-    (void)fprintf(stderr, "holdfast: %s\n", text);
+    bool has_colors = hf_has_colors(STDERR_FILENO);
+    (void)fprintf(stderr, "%sholdfast:%s %s\n", has_colors ? "\033[31m" : "", has_colors ? "\033[0m" : "", text);
     return code;
 }
 
 void hf_progress(const char *format, ...)
 {
     static bool is_shown;
+    static int64_t last_ns; /* when it was written */
+    hf_env *env = hf_env_posix();
+    int64_t now_ns = env->ops->now(env).ns;
     if (format == NULL) {
         if (is_shown) {
             (void)fputs("\r\033[K", stderr);
@@ -39,9 +43,11 @@ void hf_progress(const char *format, ...)
         }
         return;
     }
-    if (isatty(STDERR_FILENO) == 0) {
+    bool is_too_soon = is_shown && now_ns - last_ns < hf_milliseconds(PROGRESS_EVERY_MS).ns;
+    if (is_too_soon || isatty(STDERR_FILENO) == 0) {
         return;
     }
+    last_ns = now_ns;
     va_list args;
     va_start(args, format);
     (void)fputs("\r\033[K", stderr);
@@ -74,7 +80,9 @@ int hf_source_open(hf_source *source, const char *path)
     *source = (hf_source){.env = hf_env_posix(), .path = path};
     hf_op op;
     hf_status status = find_owner(&op, source);
-    if (status == HF_OK && source->peek.has_log) {
+    static bool was_told; /* a command may open it twice */
+    if (status == HF_OK && source->peek.has_log && !was_told) {
+        was_told = true;
         (void)hf_complain(0, "the program that used %s did not close it: reading its log as well", path);
     }
     if (status == HF_OK || (source->is_owned && source->holder >= 0)) {

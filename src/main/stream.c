@@ -7,6 +7,7 @@
 #include "main/target.h"
 
 #include "base/json.h"
+#include "history/history.h"
 #include "history/payload.h"
 #include "inspect/stream.h"
 #include "wire/pb_json.h"
@@ -23,7 +24,7 @@ static hf_status put_record(const hf_tool_args *args, const hf_pb_stream_record 
 {
     out->len = 0;
     if (args->json) {
-        HF_TRY(hf_pb_json_write(&hf_pb_stream_record_type, record, out));
+        HF_TRY(hf_pb_json_write_more(&hf_pb_stream_record_type, record, out, hf_history_put_readable));
         hf_buf_putc(out, '\n');
         return out->status;
     }

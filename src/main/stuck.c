@@ -1,81 +1,45 @@
-/* holdfast list --stuck: runs that do not go on by themselves, why, and what helps. holdfast top: queues and runs, refreshed.
+/* holdfast list --stuck: runs that do not go on by themselves, why, and what helps.
  *
  *     ID        TYPE   WHY                                              WHAT HELPS
  *     order-1   order  its workflow task fails, attempt 7               holdfast why orders.db order-1
+ *                      NondeterminismError: the history has TimerStarted ...
  *     order-2   order  no worker polls the task queue orders            start a worker of that queue
- */
-#include "main/target.h"
+ *
+ * A workflow task that fails, a task that ended its program, and an activity that fails again and again are known from the run. Whether a queue
+ * has a worker is known only while a program has the file open. Damaged runs are found in a file, and by its owner. */
+#include "main/stuck.h"
 
-#include "base/json.h"
+#include "history/history.h"
+#include "history/payload.h"
+#include "main/grid.h"
 #include "service/call.h"
-
-#include <holdfast/error.h>
-#include <holdfast/list.h>
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { ID_WIDTH = 24, TYPE_WIDTH = 16, WHY_WIDTH = 52, QUEUE_WIDTH = 32, QUEUES_MAX = 256, PAGE = 200 };
+enum { PAGE = 200, EVENTS_BACK = 20, OWNER_PAGE = 500 };
 
-/* Whether somebody polls a queue, asked once for each. */
-typedef struct queue_fact {
-    char name[1000];
-    bool has_poller;
-} queue_fact;
-
-typedef struct search {
-    const hf_tool_args *args;
-    hf_service *service; /* NULL = a file at rest */
-    hf_buf text;
-    hf_json writer;
-    uint64_t count;
-    queue_fact queues[QUEUES_MAX];
-    size_t queue_count;
-} search;
-
-static void put_column(hf_buf *out, hf_str text, size_t width)
+void hf_stuck_put_json(hf_json *writer, const hf_stuck *stuck)
 {
-    size_t count = hf_put_text(out, text, SIZE_MAX);
-    hf_buf_putf(out, "%*s  ", count < width ? (int)(width - count) : 0, "");
-}
-
-static void key_text(hf_json *writer, const char *key, hf_str text)
-{
-    hf_json_key(writer, key);
-    hf_json_string_len(writer, text.data, text.len);
-}
-
-static void put_stuck(search *s, hf_str id, hf_str type, hf_str run_id, const char *why, const char *help)
-{
-    s->count++;
-    if (s->args->json) {
-        hf_json_object(&s->writer);
-        key_text(&s->writer, "workflowId", id);
-        key_text(&s->writer, "runId", run_id);
-        key_text(&s->writer, "type", type);
-        key_text(&s->writer, "why", hf_str_of(why));
-        key_text(&s->writer, "help", hf_str_of(help));
-        hf_json_end(&s->writer);
-        return;
+    const struct {
+        const char *key;
+        hf_str text;
+    } TEXTS[] = {
+        {"workflowId", stuck->workflow_id},   {"runId", stuck->run_id},       {"type", stuck->type},
+        {"reason", hf_str_of(stuck->reason)}, {"why", hf_str_of(stuck->why)}, {"error", hf_str_of(stuck->error)},
+        {"help", hf_str_of(stuck->help)}};
+    hf_json_object(writer);
+    for (size_t i = 0; i < HF_COUNT_OF(TEXTS); i++) {
+        hf_json_key(writer, TEXTS[i].key);
+        hf_json_string_len(writer, TEXTS[i].text.data, TEXTS[i].text.len);
     }
-    s->text.len = 0;
-    if (s->count == 1) {
-        put_column(&s->text, HF_STR("ID"), ID_WIDTH);
-        put_column(&s->text, HF_STR("TYPE"), TYPE_WIDTH);
-        put_column(&s->text, HF_STR("WHY"), WHY_WIDTH);
-        hf_buf_puts(&s->text, "WHAT HELPS\n");
-    }
-    put_column(&s->text, id, ID_WIDTH);
-    put_column(&s->text, type, TYPE_WIDTH);
-    put_column(&s->text, hf_str_of(why), WHY_WIDTH);
-    (void)hf_put_text(&s->text, hf_str_of(help), SIZE_MAX);
-    (void)printf("%s\n", hf_buf_text(&s->text));
+    hf_json_end(writer);
 }
 
-static hf_status describe_queue(hf_op *op, hf_service *service, const char *namespace_, hf_str name, int32_t type,
-                                hf_arena *arena, const hf_pb_describe_task_queue_response **ret_queue)
+/* ---- What is known of a queue ---------------------------------------------------------------------------------------------------- */
+
+hf_status hf_describe_queue(hf_op *op, hf_service *service, const char *namespace_, hf_str name, int32_t type,
+                            hf_arena *arena, const hf_pb_describe_task_queue_response **ret_queue)
 {
     hf_call call;
     hf_pb_task_queue queue = {.name = name};
@@ -91,61 +55,179 @@ static hf_status describe_queue(hf_op *op, hf_service *service, const char *name
 }
 
 /* What cannot be found out counts as polled. */
-static bool has_poller(search *s, hf_str name, hf_arena *arena)
+static bool has_poller(hf_stuck_search *s, hf_str name, bool is_activity, hf_arena *arena)
 {
     hf_op op;
     hf_op_init(&op);
+    if (s->target->service == NULL || name.len == 0) {
+        return true;
+    }
     for (size_t i = 0; i < s->queue_count; i++) {
-        if (hf_str_equal(hf_str_of(s->queues[i].name), name)) {
+        if (s->queues[i].is_activity == is_activity && hf_str_equal(hf_str_of(s->queues[i].name), name)) {
             return s->queues[i].has_poller;
         }
     }
     const hf_pb_describe_task_queue_response *queue = NULL;
-    if (s->queue_count == QUEUES_MAX || name.len >= sizeof s->queues[0].name ||
-        describe_queue(&op, s->service, s->args->namespace_, name, HF_TASK_QUEUE_TYPE_WORKFLOW, arena, &queue) !=
-            HF_OK) {
+    int32_t type = is_activity ? HF_TASK_QUEUE_TYPE_ACTIVITY : HF_TASK_QUEUE_TYPE_WORKFLOW;
+    if (s->queue_count == HF_STUCK_QUEUES_MAX || name.len >= sizeof s->queues[0].name ||
+        hf_describe_queue(&op, s->target->service, s->args->namespace_, name, type, arena, &queue) != HF_OK) {
         return true;
     }
-    queue_fact *fact = &s->queues[s->queue_count++];
+    hf_stuck_queue *fact = &s->queues[s->queue_count++];
     (void)snprintf(fact->name, sizeof fact->name, "%.*s", HF_STR_ARGS(name));
+    fact->is_activity = is_activity;
     fact->has_poller = queue->pollers.count > 0;
     return fact->has_poller;
 }
 
-/* Tells the run if it is stuck. */
-static void consider(search *s, const hf_pb_describe_workflow_execution_response *description, hf_arena *arena)
+/* ---- Errors ---------------------------------------------------------------------------------------------------------------------- */
+
+/* "NondeterminismError: the history has ..." */
+static void put_error(const hf_pb_failure *failure, char error[HF_STUCK_ERROR_MAX])
+{
+    if (failure != NULL) {
+        hf_str type = hf_failure_type(failure);
+        (void)snprintf(error, HF_STUCK_ERROR_MAX, "%.*s%s%.*s", type.len > 100 ? 100 : (int)type.len, type.data,
+                       type.len > 0 ? ": " : "", failure->message.len > 450 ? 450 : (int)failure->message.len,
+                       failure->message.data);
+    }
+}
+
+/* The last workflow task of the events that failed. */
+static void error_of(hf_str events, hf_arena *arena, char error[HF_STUCK_ERROR_MAX])
+{
+    hf_str bytes = {0};
+    while (hf_history_next(&events, &bytes)) {
+        hf_op op;
+        hf_pb_history_event event;
+        hf_op_init(&op);
+        if (hf_pb_decode(&op, &hf_pb_history_event_type, bytes, arena, &event) == HF_OK &&
+            event.event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED && event.attributes_case != 0) {
+            put_error(event.workflow_task_failed_event_attributes->failure, error);
+        }
+    }
+}
+
+/* The same from its owner or a server, which begins with the newest event. */
+static void error_asked(hf_stuck_search *s, const hf_pb_workflow_execution *execution, hf_arena *arena,
+                        char error[HF_STUCK_ERROR_MAX])
+{
+    hf_op op;
+    hf_call call;
+    hf_pb_workflow_execution copy = *execution;
+    hf_pb_get_workflow_execution_history_reverse_request request = {
+        .namespace = hf_str_of(s->args->namespace_), .execution = &copy, .maximum_page_size = EVENTS_BACK};
+    hf_op_init(&op);
+    hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE, &request, arena, NULL);
+    if (hf_service_ask(&op, s->target->service, &call) == HF_OK) {
+        const hf_pb_get_workflow_execution_history_reverse_response *page = call.response;
+        error_of(page->history, arena, error);
+    }
+}
+
+/* ---- One run --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct verdict {
+    const char *reason;
+    char why[300];
+    char error[HF_STUCK_ERROR_MAX];
+    char help[1400];
+} verdict;
+
+static const hf_pb_pending_activity_info *
+failing_activity(const hf_pb_describe_workflow_execution_response *description)
+{
+    for (size_t i = 0; i < description->pending_activities.count; i++) {
+        const hf_pb_pending_activity_info *info = &description->pending_activities.items[i];
+        if (info->attempt >= HF_STUCK_FROM_ATTEMPT || info->holdfast_crashes > 0) {
+            return info;
+        }
+    }
+    return NULL;
+}
+
+static void judge_activity(const hf_pb_pending_activity_info *info, const char *command, verdict *v)
+{
+    hf_str name = info->activity_type != NULL ? info->activity_type->name : info->activity_id;
+    int len = name.len > 150 ? 150 : (int)name.len;
+    put_error(info->last_failure, v->error);
+    if (info->holdfast_crashes > 0) {
+        v->reason = "crashes";
+        (void)snprintf(v->why, sizeof v->why, "its program ended %u times while activity %.*s ran",
+                       info->holdfast_crashes, len, name.data);
+        (void)snprintf(v->help, sizeof v->help, "repair its code; or holdfast cancel %s", command);
+    } else {
+        v->reason = "activity-fails";
+        (void)snprintf(v->why, sizeof v->why, "activity %.*s fails, attempt %d", len, name.data, info->attempt);
+        (void)snprintf(v->help, sizeof v->help, "holdfast why %s", command);
+    }
+}
+
+/* Tells the run if it is stuck. `history` is empty if it must be asked for. */
+static void consider(hf_stuck_search *s, const hf_pb_describe_workflow_execution_response *description, hf_str history,
+                     hf_arena *arena)
 {
     const hf_pb_workflow_execution_info *info = description->workflow_execution_info;
     const hf_pb_pending_workflow_task_info *task = description->pending_workflow_task;
-    char why[300];
-    char help[1400];
+    verdict v = {.reason = NULL};
+    char command[1300];
+    s->looked++;
     if (info == NULL || info->execution == NULL || info->status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
         return;
     }
-    const char *target = s->args->words[0];
     hf_str id = info->execution->workflow_id;
-    hf_str type = info->type != NULL ? info->type->name : (hf_str){0};
+    const hf_pb_pending_activity_info *activity = failing_activity(description);
+    (void)snprintf(command, sizeof command, "%.280s %.*s", s->args->words[0], HF_STR_ARGS(id));
     if (task != NULL && task->holdfast_crashes > 0) {
-        (void)snprintf(why, sizeof why, "its task was in hand when its program ended, %u times",
+        v.reason = "crashes";
+        (void)snprintf(v.why, sizeof v.why, "its task was in hand when its program ended, %u times",
                        task->holdfast_crashes);
-        (void)snprintf(help, sizeof help, "repair its code; or holdfast terminate %.300s %.*s", target,
-                       HF_STR_ARGS(id));
+        (void)snprintf(v.help, sizeof v.help, "repair its code; or holdfast terminate %s", command);
     } else if (task != NULL && task->attempt > 1) {
-        (void)snprintf(why, sizeof why, "its workflow task fails, attempt %d", task->attempt);
-        (void)snprintf(help, sizeof help, "holdfast why %.300s %.*s", target, HF_STR_ARGS(id));
-    } else if (s->service != NULL && task != NULL && !has_poller(s, info->task_queue, arena)) {
-        (void)snprintf(why, sizeof why, "no worker polls the task queue %.*s",
+        v.reason = "task-fails";
+        (void)snprintf(v.why, sizeof v.why, "its workflow task fails, attempt %d", task->attempt);
+        (void)snprintf(v.help, sizeof v.help, "holdfast why %s", command);
+        if (s->target->service == NULL) {
+            error_of(history, arena, v.error);
+        } else {
+            error_asked(s, info->execution, arena, v.error);
+        }
+    } else if (activity != NULL) {
+        judge_activity(activity, command, &v);
+    } else if (task != NULL && !has_poller(s, info->task_queue, false, arena)) {
+        v.reason = "no-poller";
+        (void)snprintf(v.why, sizeof v.why, "no worker polls the task queue %.*s",
                        info->task_queue.len > 200 ? 200 : (int)info->task_queue.len, info->task_queue.data);
-        (void)snprintf(help, sizeof help, "start a worker of that queue");
-    } else {
-        return;
+        (void)snprintf(v.help, sizeof v.help, "start a worker of that queue");
     }
-    put_stuck(s, id, type, info->execution->run_id, why, help);
+    if (v.reason != NULL) {
+        hf_stuck stuck = {.workflow_id = id,
+                          .run_id = info->execution->run_id,
+                          .type = info->type != NULL ? info->type->name : (hf_str){0},
+                          .reason = v.reason,
+                          .why = v.why,
+                          .error = v.error,
+                          .help = v.help};
+        s->count++;
+        s->visit(s, &stuck);
+    }
 }
 
-/* ---- From a file at rest --------------------------------------------------------------------------------------------------- */
+static void tell_damaged(hf_stuck_search *s, int64_t number, const char *error)
+{
+    char id[40];
+    char help[400];
+    (void)snprintf(id, sizeof id, "(run %lld)", (long long)number);
+    (void)snprintf(help, sizeof help, "holdfast db check %.300s --deep", s->target->path);
+    hf_stuck stuck = {
+        .workflow_id = hf_str_of(id), .reason = "damaged", .why = "it is damaged", .error = error, .help = help};
+    s->count++;
+    s->visit(s, &stuck);
+}
 
-static hf_status search_file(hf_op *op, search *s, hf_source *source)
+/* ---- From a file at rest ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status search_file(hf_op *op, hf_stuck_search *s, hf_source *source)
 {
     hf_look *look = NULL;
     hf_arena arena;
@@ -165,48 +247,53 @@ static hf_status search_file(hf_op *op, search *s, hf_source *source)
         hf_op_init(&tried);
         status = hf_look_describe(&tried, look, number, &arena, &history, &namespace_, &description);
         if (status == HF_OK && hf_str_equal(namespace_, hf_str_of(s->args->namespace_))) {
-            consider(s, &description, &arena);
+            consider(s, &description, hf_str_of_len(history.data, history.len), &arena);
         } else if (status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND) {
-            char id[40];
-            (void)snprintf(id, sizeof id, "(run %lld)", (long long)number);
-            put_stuck(s, hf_str_of(id), HF_STR(""), HF_STR(""), "it is damaged", "holdfast db check --deep");
+            tell_damaged(s, number, tried.message);
         }
+        hf_progress("looked at %llu runs", (unsigned long long)s->looked);
         bool is_known = status == HF_OK || status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND ||
                         status == HF_ERR_UNSUPPORTED; /* an operation on many runs */
         status = is_known ? hf_look_next(op, look, number, &number) : hf_fail(op, status, "%s", tried.message);
     }
+    hf_progress(NULL);
     hf_buf_deinit(&history);
     hf_arena_deinit(&arena);
     hf_look_close(look);
     return status;
 }
 
-/* ---- From its owner, or a server -------------------------------------------------------------------------------------------- */
+/* ---- From its owner, or a server ----------------------------------------------------------------------------------------------------- */
 
-static hf_status look_at(hf_op *op, search *s, const hf_pb_workflow_execution *execution)
+static hf_status look_at(hf_op *op, hf_stuck_search *s, const hf_pb_workflow_execution *execution)
 {
     hf_arena arena;
     hf_call call;
     hf_pb_workflow_execution copy = *execution;
     hf_pb_describe_workflow_execution_request request = {.namespace = hf_str_of(s->args->namespace_),
                                                          .execution = &copy};
-    hf_arena_init(&arena, s->text.memory);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, NULL);
-    hf_status status = hf_service_ask(op, s->service, &call);
+    hf_status status = hf_service_ask(op, s->target->service, &call);
     if (status == HF_OK) {
-        consider(s, call.response, &arena);
+        consider(s, call.response, (hf_str){0}, &arena);
     }
     hf_arena_deinit(&arena);
     return status == HF_ERR_NOT_FOUND ? HF_OK : status; /* it may have gone meanwhile */
 }
 
-static hf_status search_asked(hf_op *op, search *s)
+static bool is_enough(const hf_stuck_search *s)
+{
+    return s->looked_max > 0 && s->looked >= s->looked_max;
+}
+
+static hf_status search_asked(hf_op *op, hf_stuck_search *s)
 {
     hf_arena arena;
     hf_buf token;
     hf_status status = HF_OK;
-    hf_arena_init(&arena, s->text.memory);
-    hf_buf_init(&token, s->text.memory, SIZE_MAX / 4);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_buf_init(&token, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
     do {
         hf_call call;
         hf_pb_list_workflow_executions_request request = {
@@ -217,26 +304,98 @@ static hf_status search_asked(hf_op *op, search *s)
         };
         hf_arena_reset(&arena);
         hf_call_init(&call, HF_METHOD_LIST_WORKFLOW_EXECUTIONS, &request, &arena, NULL);
-        status = hf_service_ask(op, s->service, &call);
+        status = hf_service_ask(op, s->target->service, &call);
         const hf_pb_list_workflow_executions_response *page = call.response;
-        for (size_t i = 0; status == HF_OK && i < page->executions.count; i++) {
-            hf_progress("looked at %zu runs", i);
+        for (size_t i = 0; status == HF_OK && i < page->executions.count && !is_enough(s); i++) {
+            hf_progress("looked at %llu runs", (unsigned long long)s->looked);
             status = look_at(op, s, page->executions.items[i].execution);
         }
         token.len = 0;
         if (status == HF_OK) {
             hf_buf_put(&token, page->next_page_token.data, page->next_page_token.len);
         }
-    } while (status == HF_OK && token.len > 0);
+    } while (status == HF_OK && token.len > 0 && !is_enough(s));
     hf_progress(NULL);
     hf_buf_deinit(&token);
     hf_arena_deinit(&arena);
     return status;
 }
 
+/* Damaged runs are in no list of the service; the owner of a file tells them to tools. */
+static hf_status search_damaged(hf_op *op, hf_stuck_search *s)
+{
+    hf_arena arena;
+    int64_t before = INT64_MAX;
+    bool goes_on = true;
+    hf_status status = HF_OK;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    while (status == HF_OK && goes_on) {
+        hf_pb_admin_runs page = {0};
+        hf_arena_reset(&arena);
+        status = hf_owner_page(op, s->target->path, before, OWNER_PAGE, &arena, &page);
+        for (size_t i = 0; status == HF_OK && i < page.runs.count; i++) {
+            char error[HF_STUCK_ERROR_MAX];
+            before = page.runs.items[i].number;
+            if (page.runs.items[i].damage.len > 0) {
+                (void)snprintf(error, sizeof error, "%.*s", HF_STR_ARGS(page.runs.items[i].damage));
+                tell_damaged(s, before, error);
+            }
+        }
+        goes_on = page.runs.count > 0;
+    }
+    hf_arena_deinit(&arena);
+    return status;
+}
+
+hf_status hf_stuck_find(hf_op *op, hf_stuck_search *s, hf_source *source)
+{
+    s->looked = s->count = s->queue_count = 0;
+    if (s->target->kind == HF_TARGET_REST) {
+        return search_file(op, s, source);
+    }
+    HF_TRY(search_asked(op, s));
+    return s->target->kind == HF_TARGET_OWNED && s->looked_max == 0 ? search_damaged(op, s) : HF_OK;
+}
+
+/* ---- list --stuck ----------------------------------------------------------------------------------------------------------------------- */
+
+static const hf_column COLUMNS[] = {{"ID", 24, 8}, {"TYPE", 16, 6}, {"WHY", 52, 20}, {"WHAT HELPS", 60, 30}};
+
+typedef struct listing {
+    hf_buf text; /* some lines, or all of the JSON */
+    hf_grid table;
+    hf_json writer;
+} listing;
+
+static void show(hf_stuck_search *s, const hf_stuck *stuck)
+{
+    listing *l = s->arg;
+    if (s->args->json) {
+        hf_stuck_put_json(&l->writer, stuck);
+        return;
+    }
+    hf_progress(NULL);
+    l->text.len = 0;
+    if (s->count == 1) {
+        hf_grid_title(&l->table);
+    }
+    hf_grid_cell(&l->table, stuck->workflow_id, HF_TONE_PLAIN);
+    hf_grid_cell(&l->table, stuck->type, HF_TONE_PLAIN);
+    hf_grid_cell(&l->table, hf_str_of(stuck->why), HF_TONE_BAD);
+    hf_grid_cell(&l->table, hf_str_of(stuck->help), HF_TONE_PLAIN);
+    hf_grid_end(&l->table);
+    if (stuck->error[0] != '\0') {
+        hf_buf_puts(&l->text, "    ");
+        (void)hf_put_text(&l->text, hf_str_of(stuck->error), SIZE_MAX);
+        hf_buf_putc(&l->text, '\n');
+    }
+    (void)fputs(hf_buf_text(&l->text), stdout);
+}
+
 int hf_list_stuck(const hf_tool_args *args)
 {
-    static search s;
+    static hf_stuck_search s; /* it is large */
+    listing l = {.text = {0}};
     hf_target target;
     hf_source source;
     hf_op op;
@@ -248,111 +407,24 @@ int hf_list_stuck(const hf_tool_args *args)
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    s = (search){.args = args, .service = target.service};
-    hf_buf_init(&s.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-    hf_json_init(&s.writer, &s.text);
+    s = (hf_stuck_search){.args = args, .target = &target, .visit = show, .arg = &l};
+    hf_buf_init(&l.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    hf_json_init(&l.writer, &l.text);
+    hf_grid_init(&l.table, COLUMNS, HF_COUNT_OF(COLUMNS), hf_screen_width(), &l.text);
     if (args->json) {
-        hf_json_array(&s.writer);
+        hf_json_array(&l.writer);
     }
-    hf_status status = target.kind == HF_TARGET_REST ? search_file(&op, &s, &source) : search_asked(&op, &s);
+    hf_status status = hf_stuck_find(&op, &s, &source);
     if (target.kind == HF_TARGET_REST) {
         hf_source_close(&source);
     }
     if (status == HF_OK && args->json) {
-        hf_json_end(&s.writer);
-        (void)printf("%s\n", hf_buf_text(&s.text));
+        hf_json_end(&l.writer);
+        (void)printf("%s\n", hf_buf_text(&l.text));
     } else if (status == HF_OK && s.count == 0) {
         (void)printf("%s: no run is stuck\n", args->words[0]);
     }
-    hf_buf_deinit(&s.text);
+    hf_buf_deinit(&l.text);
     code = status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
-    return hf_target_close(&target, code);
-}
-
-/* ---- top ---------------------------------------------------------------------------------------------------------------------- */
-
-static hf_status put_queues(hf_op *op, hf_service *service, const hf_tool_args *args, hf_arena *arena, hf_buf *out)
-{
-    hf_call call;
-    hf_pb_list_task_queues_request request = {.namespace = hf_str_of(args->namespace_), .page_size = QUEUES_MAX};
-    hf_call_init(&call, HF_METHOD_LIST_TASK_QUEUES, &request, arena, NULL);
-    HF_TRY(hf_service_ask(op, service, &call));
-    const hf_pb_list_task_queues_response *list = call.response;
-    put_column(out, HF_STR("QUEUE"), QUEUE_WIDTH);
-    hf_buf_puts(out, "TYPE      POLLERS  WAITING  OLDEST      IN/S   OUT/S\n");
-    for (size_t i = 0; i < list->queues.count; i++) {
-        const hf_pb_task_queue_entry *entry = &list->queues.items[i];
-        const hf_pb_describe_task_queue_response *queue = NULL;
-        HF_TRY(describe_queue(op, service, args->namespace_, entry->name, entry->type, arena, &queue));
-        const hf_pb_task_queue_stats *stats = queue->stats;
-        hf_buf age;
-        hf_buf_init(&age, out->memory, 100);
-        if (stats != NULL && stats->approximate_backlog_count > 0) {
-            hf_put_span(&age, hf_pb_duration_span(stats->approximate_backlog_age).ns);
-        }
-        put_column(out, entry->name, QUEUE_WIDTH);
-        hf_buf_putf(out, "%-8s  %7lld  %7lld  %-10s  %5.1f  %6.1f\n",
-                    entry->type == HF_TASK_QUEUE_TYPE_ACTIVITY ? "activity" : "workflow", (long long)entry->pollers,
-                    (long long)(stats != NULL ? stats->approximate_backlog_count : entry->backlog), hf_buf_text(&age),
-                    stats != NULL ? (double)stats->tasks_add_rate : 0.0,
-                    stats != NULL ? (double)stats->tasks_dispatch_rate : 0.0);
-        hf_buf_deinit(&age);
-    }
-    return HF_OK;
-}
-
-static hf_status put_top(hf_op *op, hf_service *service, const hf_tool_args *args, hf_buf *out)
-{
-    hf_arena arena;
-    hf_counts counts = {0};
-    if (hf_count(service, &counts, .namespace_ = args->namespace_) != HF_OK) {
-        return hf_fail(op, hf_error()->status, "%s", hf_error_text());
-    }
-    hf_buf_putf(out, "%s, namespace %s: %lld runs", args->words[0], args->namespace_, (long long)counts.total);
-    for (int i = 1; i < (int)HF_COUNT_OF(counts.by_status); i++) {
-        if (counts.by_status[i] > 0) {
-            hf_buf_putf(out, ", %lld %s", (long long)counts.by_status[i],
-                        hf_workflow_status_name((hf_workflow_status)i));
-        }
-    }
-    hf_buf_puts(out, "\n\n");
-    hf_arena_init(&arena, out->memory);
-    hf_status status = put_queues(op, service, args, &arena, out);
-    hf_arena_deinit(&arena);
-    return status;
-}
-
-int hf_cmd_top(const hf_tool_args *args)
-{
-    hf_target target;
-    hf_buf out;
-    bool is_once = args->once || isatty(STDOUT_FILENO) == 0;
-    int code = hf_target_find(&target, args);
-    if (code == HF_EXIT_FINE && target.kind == HF_TARGET_REST) {
-        return hf_complain(HF_EXIT_CANNOT_OPEN,
-                           "no program has %s open, and so nothing happens: start the program that works on it",
-                           target.path);
-    }
-    code = code == HF_EXIT_FINE ? hf_target_reach(&target) : code;
-    if (code != HF_EXIT_FINE) {
-        return code;
-    }
-    hf_buf_init(&out, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-    do {
-        hf_op op;
-        hf_op_init(&op);
-        out.len = 0;
-        hf_status status = put_top(&op, target.service, args, &out);
-        if (status != HF_OK) {
-            code = hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
-            break;
-        }
-        (void)printf("%s%s", is_once ? "" : "\033[H\033[2J", hf_buf_text(&out));
-        (void)fflush(stdout);
-        if (!is_once) {
-            (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-        }
-    } while (!is_once);
-    hf_buf_deinit(&out);
     return hf_target_close(&target, code);
 }

@@ -175,7 +175,7 @@ static bool has_key(const char *address, const char *key)
     return false;
 }
 
-static bool is_server(const char *word)
+bool hf_target_is_server(const char *word)
 {
     return strncmp(word, "temporal://", 11) == 0 || strcmp(word, "@") == 0;
 }
@@ -183,7 +183,7 @@ static bool is_server(const char *word)
 const char *hf_target_namespace(const char *word)
 {
     static settings s; /* one for each process: the namespace may point into it */
-    return is_server(word) && read_settings(&s) == HF_EXIT_FINE ? s.values[NAMESPACE] : NULL;
+    return hf_target_is_server(word) && read_settings(&s) == HF_EXIT_FINE ? s.values[NAMESPACE] : NULL;
 }
 
 static int find_server(hf_target *target)
@@ -238,7 +238,7 @@ int hf_target_find(hf_target *target, const hf_tool_args *args)
 {
     const char *word = args->words[0];
     *target = (hf_target){.word = word, .namespace_ = args->namespace_};
-    if (is_server(word)) {
+    if (hf_target_is_server(word)) {
         target->kind = HF_TARGET_SERVER;
         return find_server(target);
     }

@@ -36,6 +36,8 @@ int hf_target_reach(hf_target *target);
 /* Closes it. `code` is what the verb has come to; a failure of the closing is told. */
 int hf_target_close(hf_target *target, int code);
 
+/* Whether the word names a server: temporal://..., or @. */
+bool hf_target_is_server(const char *word);
 /* The namespace that the settings name for a server; NULL = none, or it is a file. It stays. */
 const char *hf_target_namespace(const char *word);
 

@@ -8,6 +8,7 @@
  *     waits for
  *       signal delivered
  *       activity 1 charge, attempt 3, begins in 2.100 s; the last one failed: BankBusy: the bank does not answer */
+#include "main/grid.h"
 #include "main/timeline_private.h"
 
 #include "history/history.h"
@@ -269,6 +270,34 @@ static void note_task(hf_timeline *w, const hf_pb_history_event *event)
     }
 }
 
+/* What a person looks for stands out; the workflow tasks between do not. */
+static hf_tone tone_of(int32_t type)
+{
+    switch (type) {
+    case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+        return HF_TONE_DIM;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+        return HF_TONE_BAD;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+        return HF_TONE_WARN;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+        return HF_TONE_GOOD;
+    default:
+        return HF_TONE_PLAIN;
+    }
+}
+
 static void put_event(hf_timeline *w, const hf_pb_history_event *event)
 {
     note_task(w, event);
@@ -276,8 +305,9 @@ static void put_event(hf_timeline *w, const hf_pb_history_event *event)
     w->goes_back |= event->event_id > 1 && at < w->last;
     w->last = at;
     double offset = (double)(w->last - w->first) / 1e9;
-    hf_buf_putf(w->out, "%6lld  %+12.3f s  %-34s", (long long)event->event_id, offset,
-                hf_event_name(event->event_type));
+    hf_tone tone = tone_of(event->event_type);
+    hf_buf_putf(w->out, "%6lld  %+12.3f s  %s%-34s%s", (long long)event->event_id, offset, hf_tone_on(tone),
+                hf_event_name(event->event_type), hf_tone_off(tone));
     if (event->attributes_case != 0) {
         put_execution_event(w, event);
     }
@@ -307,7 +337,8 @@ static void put_head(hf_timeline *w, const hf_run_view *view, const hf_pb_histor
         hf_timeline_put_text(w, attrs->workflow_type->name);
         (void)snprintf(w->type, sizeof w->type, "%.*s", HF_STR_ARGS(attrs->workflow_type->name));
     }
-    hf_buf_putf(w->out, "  %s", status != NULL ? status : "Unknown");
+    hf_tone tone = hf_tone_of_status(view->status);
+    hf_buf_putf(w->out, "  %s%s%s", hf_tone_on(tone), status != NULL ? status : "Unknown", hf_tone_off(tone));
     if (view->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
         hf_buf_puts(w->out, " for ");
         hf_put_span(w->out, now_ns - w->first);
@@ -321,35 +352,44 @@ static void put_head(hf_timeline *w, const hf_run_view *view, const hf_pb_histor
     hf_buf_puts(w->out, "\n\n");
 }
 
+void hf_timeline_init(hf_timeline *w, const hf_run_view *view, hf_buf *out)
+{
+    *w = (hf_timeline){.out = out, .is_full = view->is_full};
+    hf_arena_init(&w->arena, out->memory);
+}
+
+void hf_timeline_deinit(hf_timeline *w)
+{
+    hf_arena_deinit(&w->arena);
+}
+
+hf_status hf_timeline_add(hf_op *op, hf_timeline *w, const hf_run_view *view, hf_str events, int64_t now_ns)
+{
+    hf_str bytes = {0};
+    while (hf_history_next(&events, &bytes)) {
+        hf_pb_history_event event;
+        hf_arena_reset(&w->arena);
+        HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, &w->arena, &event));
+        if (!w->has_head) {
+            w->first = hf_pb_timestamp_time(event.event_time).ns;
+            put_head(w, view, &event, now_ns);
+            w->has_head = true;
+        }
+        put_event(w, &event);
+    }
+    return events.len > 0 ? hf_fail(op, HF_ERR_INVALID, "the history cannot be read to its end") : HF_OK;
+}
+
 hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out)
 {
-    hf_timeline w = {.out = out, .is_full = view->is_full};
-    hf_arena_init(&w.arena, out->memory);
-    hf_str rest = view->history;
-    hf_str bytes = {0};
-    hf_status status = HF_OK;
-    bool is_first = true;
-    while (status == HF_OK && hf_history_next(&rest, &bytes)) {
-        hf_pb_history_event event;
-        hf_arena_reset(&w.arena);
-        status = hf_pb_decode(op, &hf_pb_history_event_type, bytes, &w.arena, &event);
-        if (status == HF_OK && is_first) {
-            w.first = hf_pb_timestamp_time(event.event_time).ns;
-            put_head(&w, view, &event, now_ns);
-            is_first = false;
-        }
-        if (status == HF_OK) {
-            put_event(&w, &event);
-        }
-    }
-    if (status == HF_OK && rest.len > 0) {
-        status = hf_fail(op, HF_ERR_INVALID, "the history cannot be read to its end");
-    }
+    hf_timeline w;
+    hf_timeline_init(&w, view, out);
+    hf_status status = hf_timeline_add(op, &w, view, view->history, now_ns);
     if (status == HF_OK) {
         hf_timeline_put_waits(&w, view, now_ns);
         hf_timeline_put_remarks(&w, now_ns);
         status = out->status == HF_OK ? HF_OK : hf_fail(op, out->status, "no memory for the timeline");
     }
-    hf_arena_deinit(&w.arena);
+    hf_timeline_deinit(&w);
     return status;
 }

@@ -29,6 +29,7 @@ typedef struct hf_timeline {
     hf_buf *out;
     bool is_full;                                     /* texts are not shortened */
     hf_arena arena;                                   /* memory of one event */
+    bool has_head;                                    /* its head was written */
     int64_t first;                                    /* ns: time of the first event */
     int64_t last;                                     /* ns: time of the last event */
     hf_timeline_timer timers[HF_TIMELINE_TIMERS_MAX]; /* timers that have not fired */
@@ -49,6 +50,11 @@ typedef struct hf_timeline {
 void hf_timeline_put_cut(hf_timeline *w, hf_str text, size_t len_max);
 void hf_timeline_put_text(hf_timeline *w, hf_str text);
 void hf_timeline_put_failure(hf_timeline *w, const hf_pb_failure *failure);
+
+/* timeline.c: piece by piece, for a run that goes on. `events` is a part of a history. */
+void hf_timeline_init(hf_timeline *w, const hf_run_view *view, hf_buf *out);
+void hf_timeline_deinit(hf_timeline *w);
+hf_status hf_timeline_add(hf_op *op, hf_timeline *w, const hf_run_view *view, hf_str events, int64_t now_ns);
 
 /* waits.c */
 void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_ns);

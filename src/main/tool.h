@@ -31,6 +31,7 @@ typedef struct hf_tool_args {
     bool follow;            /* --follow */
     bool stuck;             /* --stuck */
     bool once;              /* --once */
+    bool current;           /* --current */
     const char *id;         /* --id ID */
     const char *queue;      /* --queue NAME */
     const char *timeout;    /* --timeout SPAN */
@@ -93,8 +94,9 @@ int hf_cmd_cancel(const hf_tool_args *args);
 int hf_cmd_terminate(const hf_tool_args *args);
 int hf_cmd_reset(const hf_tool_args *args);
 int hf_cmd_why(const hf_tool_args *args);        /* why.c */
+int hf_show_follow(const hf_tool_args *args);    /* follow.c: show --follow */
 int hf_list_stuck(const hf_tool_args *args);     /* stuck.c: list --stuck */
-int hf_cmd_top(const hf_tool_args *args);        /* stuck.c */
+int hf_cmd_top(const hf_tool_args *args);        /* top.c */
 int hf_cmd_completion(const hf_tool_args *args); /* main.c */
 int hf_cmd_serve(int argc, char **argv);         /* serve.c */
 int hf_cmd_start_dev(int argc, char **argv);     /* serve.c */
@@ -152,6 +154,12 @@ void hf_progress(const char *format, ...) HF_PRINTF(1, 2);
 size_t hf_put_text(hf_buf *out, hf_str text, size_t len_max);
 /* "3 d 4 h", "0.103 s". */
 void hf_put_span(hf_buf *out, int64_t ns);
+
+/* ---- list.c ----------------------------------------------------------------------------------------------------------------- */
+
+/* One page of all runs of a file that a program has open: the newest before the number `before`. */
+hf_status hf_owner_page(hf_op *op, const char *path, int64_t before, size_t count_max, hf_arena *arena,
+                        hf_pb_admin_runs *ret_page);
 
 /* ---- timeline.c: a run for people ----------------------------------------------------------------------------------------- */
 

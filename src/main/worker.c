@@ -1,5 +1,6 @@
 /* holdfast worker: a worker on a file or server, with the workflows and activities of plugins, until SIGTERM or SIGINT. */
 #include "main/author.h"
+#include "main/target.h"
 
 #include <holdfast/holdfast.h>
 
@@ -9,6 +10,7 @@
 
 typedef struct job {
     const char *address;
+    const char *api_key; /* NULL = none */
     const char *plugins[HF_AUTHOR_VALUES_MAX];
     int plugin_count;
     const char *queue;
@@ -33,7 +35,8 @@ static hf_status work(const job *j, hf_worker *worker)
 {
     static const int SIGNALS[] = {SIGTERM, SIGINT};
     HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
-    HF_TRY(hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals)); /* before anybody is told that the worker runs */
+    HF_TRY(
+        hf_os_signals_open(SIGNALS, HF_COUNT_OF(SIGNALS), &signals)); /* before anybody is told that the worker runs */
     stopper s = {.worker = worker, .signals = signals};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "signals", .join = HF_JOIN_DISCARD));
@@ -51,7 +54,7 @@ static hf_status run(void *arg)
     hf_op_init(&op);
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
-    if (hf_open(j->address, &service) != HF_OK) {
+    if (hf_open(j->address, &service, .api_key = j->api_key) != HF_OK) {
         j->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
         return HF_OK;
     }
@@ -71,22 +74,34 @@ static hf_status run(void *arg)
     return HF_OK;
 }
 
-/* A path is the file of a database; everything else is an address. */
-static const char *address_of(const char *word, char *room, size_t len)
+/* A server is found as all verbs find it, with the settings; a path is the file of a database; everything else is an address. Returns an
+ * exit code; a failure was told. */
+static int find_place(job *j, hf_target *target, const char *word)
 {
-    static const char *const SCHEMES[] = {"sqlite:", "memory:", "owner:", "temporal:"};
+    static const char *const SCHEMES[] = {"sqlite:", "memory:", "owner:"};
+    if (hf_target_is_server(word)) {
+        const hf_tool_args args = {.words = {word}};
+        const char *namespace_ = hf_target_namespace(word);
+        int code = hf_target_find(target, &args);
+        j->namespace_ = j->namespace_ != NULL ? j->namespace_ : namespace_;
+        j->address = target->address;
+        j->api_key = target->api_key[0] != '\0' ? target->api_key : NULL;
+        return code;
+    }
+    j->address = word;
     for (size_t i = 0; i < HF_COUNT_OF(SCHEMES); i++) {
         if (strncmp(word, SCHEMES[i], strlen(SCHEMES[i])) == 0) {
-            return word;
+            return HF_EXIT_FINE;
         }
     }
-    (void)snprintf(room, len, "sqlite:%s", word);
-    return room;
+    (void)snprintf(target->address, sizeof target->address, "sqlite:%s", word);
+    j->address = target->address;
+    return HF_EXIT_FINE;
 }
 
 int hf_cmd_worker(int argc, char **argv)
 {
-    char address[HF_PATH_LEN_MAX + 32];
+    static hf_target target; /* it is large */
     job j = {.queue = NULL};
     bool with_guard = false;
     const char *file = NULL;
@@ -101,7 +116,7 @@ int hf_cmd_worker(int argc, char **argv)
     }
     if (words == 0 || j.plugin_count == 0) {
         return hf_complain(HF_EXIT_USAGE,
-                           "worker needs a database and a plugin: holdfast worker FILE --plugin x.so --queue NAME");
+                           "worker needs a target and a plugin: holdfast worker TARGET --plugin x.so --queue NAME");
     }
     if (with_guard) {
         char why[256];
@@ -110,7 +125,10 @@ int hf_cmd_worker(int argc, char **argv)
         }
     }
     j.queue = j.queue != NULL ? j.queue : "default";
-    j.address = address_of(file, address, sizeof address);
+    int code = find_place(&j, &target, file);
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
     if (hf_run(run, &j, .name = "holdfast", .watchdog = {.signal = SIGURG}) != HF_OK && j.exit_code == 0) {
         return hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
     }

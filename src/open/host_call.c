@@ -2,7 +2,7 @@
  * host's thread then writes the answer. A poll that waits costs its struct and nothing else.
  *
  * Tasks: the tokens in an answer are noted for its connection, and forgotten when the task is answered. If the connection is lost, they are
- * what its process had in hand (open-H2). */
+ * what its process had in hand (open-H2). If the other side gives the call up, nobody reads its answer, and its tasks go to other pollers. */
 #include "open/host_private.h"
 
 #include "engine/engine.h"
@@ -46,15 +46,16 @@ static void forget(hf_visitor *visitor, hf_held_task *task)
 }
 
 /* Without memory for it the task is found by its timeout. */
-static void hold(hf_visitor *visitor, hf_str token)
+static void hold(hf_visit *visit, hf_str token)
 {
+    hf_visitor *visitor = visit->visitor;
     hf_allocator memory = visitor->host->memory;
     if (token.len == 0 || visitor->held_count >= HF_SHARE_HELD_MAX || find_held(visitor, token) != NULL) {
         return;
     }
     hf_held_task *task = memory.allocate(memory.state, sizeof *task + token.len, 0);
     if (task != NULL) {
-        *task = (hf_held_task){.len = token.len};
+        *task = (hf_held_task){.number = visit->number, .len = token.len};
         memcpy(task + 1, token.data, token.len);
         hf_list_push_back(bucket_of(visitor, token), &task->node);
         visitor->held_count++;
@@ -62,16 +63,16 @@ static void hold(hf_visitor *visitor, hf_str token)
 }
 
 /* It was not handed on: the same task goes to the next poller. */
-static void give_back(hf_visitor *visitor, hf_str token)
+static void give_back(hf_visit *visit, hf_str token)
 {
-    hf_service *engine = visitor->host->engine;
+    hf_service *engine = visit->host->engine;
     if (token.len > 0) {
         engine->ops->unwanted(engine, token);
     }
 }
 
 /* Calls `with` for the token of each task in the answer. */
-static void each_token(hf_visit *visit, void (*with)(hf_visitor *visitor, hf_str token))
+static void each_token(hf_visit *visit, void (*with)(hf_visit *visit, hf_str token))
 {
     const void *response = visit->call.response;
     if (visit->visitor == NULL || visit->call.status != HF_OK || response == NULL) {
@@ -86,13 +87,13 @@ static void each_token(hf_visit *visit, void (*with)(hf_visitor *visitor, hf_str
         task = ((const hf_pb_start_workflow_execution_response *)response)->eager_workflow_task;
         break;
     case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE:
-        with(visit->visitor, ((const hf_pb_poll_activity_task_queue_response *)response)->task_token);
+        with(visit, ((const hf_pb_poll_activity_task_queue_response *)response)->task_token);
         break;
     case HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED: {
         const hf_pb_respond_workflow_task_completed_response *completed = response;
         task = completed->workflow_task;
         for (size_t i = 0; i < completed->activity_tasks.count; i++) {
-            with(visit->visitor, completed->activity_tasks.items[i].task_token);
+            with(visit, completed->activity_tasks.items[i].task_token);
         }
         break;
     }
@@ -100,7 +101,23 @@ static void each_token(hf_visit *visit, void (*with)(hf_visitor *visitor, hf_str
         break;
     }
     if (task != NULL) {
-        with(visit->visitor, task->task_token);
+        with(visit, task->task_token);
+    }
+}
+
+/* The other side has given the call up, and its answer had been sent before it said so: nobody has seen these tasks. */
+static void give_back_of(hf_visitor *visitor, uint64_t number)
+{
+    hf_service *engine = visitor->host->engine;
+    for (size_t i = 0; i < HF_SHARE_BUCKETS; i++) {
+        HF_LIST_EACH(node, &visitor->held[i])
+        {
+            hf_held_task *task = HF_CONTAINER(node, hf_held_task, node);
+            if (task->number == number) {
+                engine->ops->unwanted(engine, token_of(task));
+                forget(visitor, task);
+            }
+        }
     }
 }
 
@@ -317,14 +334,18 @@ void hf_visit_begin(hf_visitor *visitor, const hf_pb_owner_call *frame)
     } else if (frame->method.len == 0) {
         hf_visit *visit = find_visit(visitor, frame->number);
         if (visit != NULL) { /* else its answer is on its way */
+            visit->is_given_up |= frame->gives_up;
             engine->ops->cancel(engine, visit->call.number);
+        } else if (frame->gives_up) {
+            give_back_of(visitor, frame->number);
         }
     } else {
         begin(visitor, frame);
     }
 }
 
-static void say(hf_visit *visit)
+/* False: the answer could not be sent, and the other side was told so. */
+static bool say(hf_visit *visit)
 {
     const hf_call *call = &visit->call;
     hf_host *host = visit->host;
@@ -334,14 +355,13 @@ static void say(hf_visit *visit)
     bytes->status = HF_OK;
     if (call->status == HF_OK) {
         hf_pb_encode(hf_method_info_of(call->method)->response_type, call->response, bytes);
-        if (hf_buf_status(bytes) !=
-            HF_OK) { /* its tasks were noted: if the caller needs them, it closes the connection */
+        if (hf_buf_status(bytes) != HF_OK) {
             refuse(visit->visitor, visit->number, HF_ERR_TOO_BIG,
                    "the answer is too large, or there is no memory for it");
-            return;
+            return false;
         }
         answer(visit->visitor, &msg, hf_str_of_len(bytes->data, bytes->len));
-        return;
+        return true;
     }
     msg.message = hf_str_of(call->message);
     msg.words = call->words != NULL ? hf_str_of(call->words) : (hf_str){0};
@@ -357,6 +377,7 @@ static void say(hf_visit *visit)
         }
     }
     answer(visit->visitor, &msg, (hf_str){0});
+    return true;
 }
 
 void hf_visit_end(hf_visit *visit)
@@ -369,11 +390,10 @@ void hf_visit_end(hf_visit *visit)
     if (visitor != NULL) {
         hf_list_remove(&visit->node);
         forget_answered(visit);
-        if (visitor->is_gone) {
-            each_token(visit, give_back);
-        } else {
+        if (!visitor->is_gone && !visit->is_given_up && say(visit)) {
             each_token(visit, hold);
-            say(visit);
+        } else {
+            each_token(visit, give_back);
         }
     }
     free_visit(visit);

@@ -55,12 +55,14 @@ typedef struct hf_visit {
     hf_node node;        /* of visitor->visits */
     uint64_t number;     /* the other side's */
     hf_arena arena;
-    size_t len; /* bytes of the request */
+    size_t len;       /* bytes of the request */
+    bool is_given_up; /* nobody reads its answer */
 } hf_visit;
 
 typedef struct hf_held_task {
     hf_node node;
-    size_t len; /* of the token, which follows */
+    uint64_t number; /* of the call in whose answer it was */
+    size_t len;      /* of the token, which follows */
 } hf_held_task;
 
 typedef struct hf_sticky_name {

@@ -146,9 +146,10 @@ void hf_out_begin(hf_share *share, hf_call *call)
     wait_for_owner(out);
 }
 
-static void send_cancel(hf_share *share, uint64_t wire)
+/* `gives_up`: an answer that is on its way is not read any more, and the owner hands its tasks to others. */
+static void send_cancel(hf_share *share, uint64_t wire, bool gives_up)
 {
-    hf_pb_owner_call frame = {.number = wire};
+    hf_pb_owner_call frame = {.number = wire, .gives_up = gives_up};
     if (share->duct.fd >= 0) {
         hf_duct_put(&share->duct, &hf_pb_owner_call_type, &frame);
     }
@@ -161,7 +162,7 @@ void hf_out_cancel(hf_errand_out *out)
         return;
     }
     out->is_canceled = true; /* the owner answers soon: with a failure, or with what was decided before */
-    send_cancel(out->share, out->wire);
+    send_cancel(out->share, out->wire, false);
     set_alarm(out, hf_later(now_of(out->share), hf_seconds(HF_SHARE_CANCEL_SECONDS).ns));
 }
 
@@ -174,14 +175,15 @@ void hf_out_ring(hf_errand_out *out)
 {
     hf_share *share = out->share;
     if (out->is_canceled) {
+        send_cancel(share, out->wire, true);
         fail(out, HF_ERR_CANCELED, "the caller was canceled");
     } else if (out->wire == 0) {
         fail_unreachable(out);
     } else if (may_repeat(out) && now_of(share) < out->until_ns) {
-        send_cancel(share, out->wire);
+        send_cancel(share, out->wire, true);
         wait_for_owner(out);
     } else {
-        send_cancel(share, out->wire);
+        send_cancel(share, out->wire, true);
         fail(out, out->manner.is_wait ? HF_ERR_TIMEOUT : HF_ERR_UNAVAILABLE,
              may_repeat(out)
                  ? "the program that has %s open did not answer in time"
@@ -347,6 +349,7 @@ void hf_out_answer(hf_share *share, const hf_pb_owner_answer *msg)
     if (status == HF_OK) {
         finish(out);
     } else {
+        send_cancel(share, msg->number, true);
         fail(out, status, "the answer of the program that has %s open cannot be used: %s", share->path, op.message);
     }
 }

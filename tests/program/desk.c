@@ -61,21 +61,48 @@ typedef struct desk {
     const char *queue;
 } desk;
 
+typedef struct stopper {
+    hf_worker *worker;
+    hf_os_signals *signals;
+} stopper;
+
+static hf_status stop_on_signal(void *arg)
+{
+    const stopper *s = arg;
+    int number = 0;
+    HF_TRY(hf_os_signals_next(s->signals, &number));
+    return hf_worker_stop(s->worker);
+}
+
+/* The signal is taken before anybody is told that the worker runs. */
+static hf_status run(hf_worker *worker)
+{
+    static const int SIGNALS[] = {SIGTERM};
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    HF_TRY(hf_os_signals_open(SIGNALS, 1, &signals));
+    stopper s = {.worker = worker, .signals = signals};
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_DISCARD));
+    HF_TRY(hf_worker_start(worker));
+    HF_TRY(hf_fork(scope, stop_on_signal, &s));
+    (void)printf("ready\n");
+    (void)fflush(stdout);
+    return hf_worker_wait(worker);
+}
+
 static hf_status work(void *arg)
 {
     const desk *d = arg;
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
     HF_TRY(hf_open(d->address, &service));
-    HF_TRY(hf_worker_new(service, d->queue != NULL ? d->queue : "nothing", &worker, .stop_on = SIGTERM));
+    HF_TRY(hf_worker_new(service, d->queue != NULL ? d->queue : "nothing", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "echo", echo));
     HF_TRY(hf_worker_add_workflow(worker, "patient", patient));
     HF_TRY(hf_worker_add_workflow(worker, "pay", pay));
     HF_TRY(hf_worker_add_workflow(worker, "buy", buy));
     HF_TRY(hf_worker_add_activity(worker, "decline", decline));
-    (void)printf("ready\n");
-    (void)fflush(stdout);
-    return hf_worker_run(worker);
+    return run(worker);
 }
 
 int main(int argc, char **argv)

@@ -52,7 +52,7 @@ ready() # FILE
 plain()
 {
     sed -E -e 's/[0-9a-f]{8}-[0-9a-f-]{27}/RUN/g' -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' -e 's/\+?[0-9]+\.[0-9]{3} s/SPAN/g' \
-        -e "s#temporal://[0-9.:]+|(owner:)?[a-z]+\.db#TARGET#g" -e 's/  +/  /g' -e 's/ +$//'
+        -e "s#temporal://[0-9.]+:[0-9]+|(owner:)?[a-z]+\.db#TARGET#g" -e 's/  +/  /g' -e 's/ +$//'
 }
 
 # The verbs that need no worker, one after the other.
@@ -70,6 +70,10 @@ start $target patient --id one --queue nobody
 start $target patient '{"a": [1, 2]}' --id two --queue nobody --json
 start $target patient --id one --queue nobody
 start $target patient '{"a": oops}' --id three
+start $target patient --id $'caf\351' --queue nobody
+start $target patient --id three --queue $'caf\351'
+start $target $'caf\351' --id three
+signal $target one $'caf\351'
 start $target patient @missing.json --id three
 signal $target one go '{"x": 1}'
 signal $target one go 7 --json
@@ -90,6 +94,15 @@ terminate $target one --reason 'at once'
 terminate $target one
 result $target one
 result $target one --json
+show $target one --follow
+show $target nobody --follow
+show $target --follow
+list $target "WorkflowId = 'one'" --current
+list $target --current --stuck
+start $target patient --id one --queue nobody
+list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'"
+list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'" --current
+terminate $target one --reason 'once more'
 why $target one
 why $target two
 why $target nobody
@@ -184,7 +197,53 @@ for kind in owned server; do
 
 done
 
+# What is stuck, and why.
+run 0 start rest.db patient --id alone --queue nobody
+run 0 start work.db patient --id alone --queue nobody
+run 0 list work.db --stuck
+says "no worker polls the task queue nobody"
+says "start a worker of that queue"
+run 0 top work.db
+says "1 run is stuck: holdfast list work.db --stuck"
+run 3 top rest.db
+run 3 show rest.db alone --follow
+says "WorkflowExecutionStarted"
+says "no program has rest.db open, and so nothing happens"
+
+# show --follow goes on until the run has ended.
+run 0 start work.db patient --id followed --queue q
+"$holdfast" show work.db followed --follow >followed.txt & pids+=($!)
+follower=$!
+for ((i = 0; i < 1000; i++)); do
+    ! grep -qs WorkflowTaskCompleted followed.txt || break
+    sleep 0.01
+done
+run 0 signal work.db followed go '"on"'
+wait "$follower"
+grep -q 'WorkflowExecutionCompleted *"on"' followed.txt || fail "show --follow: $(cat followed.txt)"
+
+# Colours and columns are a terminal's.
+if type -P script >/dev/null; then
+    on_terminal()
+    {
+        command script -qec "stty cols 40; $1" /dev/null </dev/null | tr -d '\r'
+    }
+    export TERM=xterm
+    out=$(on_terminal "'$holdfast' list work.db")
+    says $'\033['
+    out=$(on_terminal "NO_COLOR=1 '$holdfast' list work.db")
+    [[ $out != *$'\033['* ]] || fail "NO_COLOR is not respected: $out"
+    while IFS= read -r line; do
+        ((${#line} <= 40)) || fail "a line of ${#line} columns on a terminal of 40: $line"
+    done <<<"$out"
+fi
+run 0 list work.db
+[[ $out != *$'\033['* ]] || fail "colours in a pipe: $out"
+
 # Settings of a server: the environment, and a file.
+run 2 worker @ --plugin none.so --queue q
+says "neither names one"
+[[ ! -e @ ]] || fail "worker @ has made a file"
 run 2 count @
 says "neither names one"
 HOLDFAST_ADDRESS=${server#temporal://} run 0 count @

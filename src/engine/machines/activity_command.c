@@ -5,6 +5,7 @@
 #include "engine/machines/machines.h"
 #include "engine/matching.h"
 #include "engine/retry.h"
+#include "engine/size.h"
 #include "history/limits.h"
 
 static bool is_bad_span(hf_pb_duration span)
@@ -21,15 +22,15 @@ static bool bad(hf_core *core, const char *why)
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs)
 {
-    if (attrs->activity_id.len == 0 || attrs->activity_id.len > HF_ID_LEN_MAX) {
-        return bad(core, "ActivityId is not set on ScheduleActivityTaskCommand, or too long.");
+    if (!hf_id_is_good(attrs->activity_id)) {
+        return bad(core, "ActivityId is not set on ScheduleActivityTaskCommand, too long, or not UTF-8.");
     }
-    if (attrs->activity_type == NULL || attrs->activity_type->name.len == 0 ||
-        attrs->activity_type->name.len > HF_ID_LEN_MAX) {
-        return bad(core, "ActivityType is not set on ScheduleActivityTaskCommand, or too long.");
+    if (attrs->activity_type == NULL || !hf_id_is_good(attrs->activity_type->name)) {
+        return bad(core, "ActivityType is not set on ScheduleActivityTaskCommand, too long, or not UTF-8.");
     }
     if (attrs->task_queue == NULL || !hf_queue_name_is_good(attrs->task_queue->name)) {
-        return bad(core, "TaskQueue is not set on ScheduleActivityTaskCommand, too long, or begins with /_sys/.");
+        return bad(core,
+                   "TaskQueue is not set on ScheduleActivityTaskCommand, too long, not UTF-8, or begins with /_sys/.");
     }
     if (is_bad_span(attrs->schedule_to_close_timeout) || is_bad_span(attrs->schedule_to_start_timeout) ||
         is_bad_span(attrs->start_to_close_timeout) || is_bad_span(attrs->heartbeat_timeout)) {

@@ -21,19 +21,18 @@ typedef hf_pb_start_child_workflow_execution_initiated_event_attributes initiate
 
 static bool names_are_good(hf_core *core, const hf_run *run, hf_plan *plan, const child_attrs *attrs)
 {
-    if (attrs->workflow_id.len == 0 || attrs->workflow_id.len > HF_ID_LEN_MAX) {
+    if (!hf_id_is_good(attrs->workflow_id)) {
         return hf_command_bad(core, plan, BAD_CHILD,
-                              "WorkflowId is not set on StartChildWorkflowExecutionCommand, or too long.");
+                              "WorkflowId is not set on StartChildWorkflowExecutionCommand, too long, or not UTF-8.");
     }
-    if (attrs->workflow_type == NULL || attrs->workflow_type->name.len == 0 ||
-        attrs->workflow_type->name.len > HF_ID_LEN_MAX) {
+    if (attrs->workflow_type == NULL || !hf_id_is_good(attrs->workflow_type->name)) {
         return hf_command_bad(core, plan, BAD_CHILD,
-                              "WorkflowType is not set on StartChildWorkflowExecutionCommand, or too long.");
+                              "WorkflowType is not set on StartChildWorkflowExecutionCommand, too long, or not UTF-8.");
     }
-    if (!hf_queue_is_good_or_none(attrs->task_queue) || attrs->control.len > HF_ID_LEN_MAX) {
-        return hf_command_bad(
-            core, plan, BAD_CHILD,
-            "TaskQueue or Control of StartChildWorkflowExecutionCommand is too long, or the queue begins with /_sys/.");
+    if (!hf_queue_is_good_or_none(attrs->task_queue) || !hf_text_is_good(attrs->control)) {
+        return hf_command_bad(core, plan, BAD_CHILD,
+                              "TaskQueue or Control of StartChildWorkflowExecutionCommand is too long or not UTF-8, or "
+                              "the queue begins with /_sys/.");
     }
     if (attrs->namespace.len > 0 && !hf_str_equal(attrs->namespace, hf_owned_str(&run->namespace))) {
         return hf_command_bad(core, plan, BAD_CHILD,

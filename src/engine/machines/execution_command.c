@@ -156,11 +156,11 @@ static bool fill_continue(hf_core *core, const hf_run *run, continue_attrs *attr
 
 static bool continue_names_are_good(hf_core *core, hf_plan *plan, const continue_attrs *attrs)
 {
-    if ((attrs->workflow_type != NULL && attrs->workflow_type->name.len > HF_ID_LEN_MAX) ||
+    if ((attrs->workflow_type != NULL && !hf_text_is_good(attrs->workflow_type->name)) ||
         !hf_queue_is_good_or_none(attrs->task_queue)) {
         return hf_command_bad(
             core, plan, BAD_CONTINUE,
-            "WorkflowType or TaskQueue of ContinueAsNewWorkflowExecutionCommand is too long, or the queue "
+            "WorkflowType or TaskQueue of ContinueAsNewWorkflowExecutionCommand is too long or not UTF-8, or the queue "
             "begins with /_sys/.");
     }
     if (hf_pb_duration_span(attrs->workflow_run_timeout).ns < 0 ||

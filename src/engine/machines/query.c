@@ -423,8 +423,9 @@ static void reject(hf_core *core, hf_call *call, const hf_run *run)
 bool hf_query_is_good(hf_core *core, hf_call *call)
 {
     const hf_pb_workflow_query *query = ((const hf_pb_query_workflow_request *)call->request)->query;
-    if (query == NULL || query->query_type.len == 0 || query->query_type.len > HF_ID_LEN_MAX) {
-        hf_call_fail(core, call, HF_ERR_INVALID, "QueryType is not set on request, or longer than 1000 bytes.");
+    if (query == NULL || !hf_id_is_good(query->query_type)) {
+        hf_call_fail(core, call, HF_ERR_INVALID,
+                     "QueryType is not set on request, longer than 1000 bytes, or not UTF-8.");
         return false;
     }
     if (!hf_fits(core, hf_payloads_len(query->query_args)) ||

@@ -26,8 +26,9 @@ static bool refuse(hf_core *core, hf_call *call, const char *why)
 
 static bool signal_is_good(hf_core *core, hf_call *call, const hf_pb_post_reset_operation_signal_workflow *signal)
 {
-    if (signal->signal_name.len == 0 || signal->signal_name.len > HF_ID_LEN_MAX) {
-        return refuse(core, call, "SignalName is not set on a PostResetOperation, or longer than 1000 bytes.");
+    if (!hf_id_is_good(signal->signal_name)) {
+        return refuse(core, call,
+                      "SignalName is not set on a PostResetOperation, longer than 1000 bytes, or not UTF-8.");
     }
     if (!hf_fits(core, hf_payloads_len(signal->input)) ||
         !hf_fits(core, hf_message_len(core, &hf_pb_header_type, signal->header))) {

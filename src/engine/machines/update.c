@@ -42,13 +42,13 @@ bool hf_update_is_good(hf_core *core, hf_call *call, const hf_pb_update_workflow
         hf_update_refuse(core, call, HF_ERR_INVALID, "the Meta of the update is not set on request");
         return false;
     }
-    if (update->input == NULL || update->input->name.len == 0 || update->input->name.len > HF_ID_LEN_MAX) {
+    if (update->input == NULL || !hf_id_is_good(update->input->name)) {
         hf_update_refuse(core, call, HF_ERR_INVALID,
-                         "the name of the update is not set on request, or longer than 1000 bytes");
+                         "the name of the update is not set on request, longer than 1000 bytes, or not UTF-8");
         return false;
     }
-    if (update->meta->update_id.len > HF_ID_LEN_MAX || update->meta->identity.len > HF_ID_LEN_MAX) {
-        hf_update_refuse(core, call, HF_ERR_INVALID, "UpdateId or Identity is longer than 1000 bytes.");
+    if (!hf_text_is_good(update->meta->update_id) || !hf_text_is_good(update->meta->identity)) {
+        hf_update_refuse(core, call, HF_ERR_INVALID, "UpdateId or Identity is longer than 1000 bytes, or not UTF-8.");
         return false;
     }
     if (request->wait_policy != NULL && request->wait_policy->lifecycle_stage == STAGE_ADMITTED) {

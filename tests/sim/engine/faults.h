@@ -22,6 +22,8 @@
     X(HF_SIM_TASK_LOST, "a worker lost a task without a word")                                   \
     X(HF_SIM_ALONG_LOST, "a task came along, and nobody was there to take it")                   \
     X(HF_SIM_WORKER_CRASH, "a worker forgot what it knew")                                       \
+    X(HF_SIM_TASK_GONE, "it had a workflow task in hand, and the engine was told")               \
+    X(HF_SIM_ACTIVITY_GONE, "it had an activity in hand, and the engine was told")               \
     X(HF_SIM_WORKER_PAUSED, "a worker was away for a while")                                     \
     X(HF_SIM_WORKER_SHUTDOWN, "a worker said that it goes")                                      \
     X(HF_SIM_ANSWER_TWICE, "an answer was sent twice")                                           \

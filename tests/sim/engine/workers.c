@@ -508,6 +508,25 @@ static void poll(sim_world *world, sim_slot *slot)
     sim_call_submit(world, call);
 }
 
+/* The worker was another process that worked through the owner of the file, which sees the end of its connection (hf_engine_lost). What the
+ * worker has in hand goes out again: a workflow task as it is, an activity as its next attempt. */
+static void tell_lost(sim_world *world, sim_worker *worker)
+{
+    for (int i = 0; i < SIM_SLOTS; i++) {
+        const sim_slot *slot = &worker->slots[i];
+        bool has_task = slot->state == SIM_WORKING || slot->state == SIM_FETCHING || slot->state == SIM_ANSWERING;
+        if (!has_task || slot->is_left || world->core == NULL) {
+            continue;
+        }
+        sim_fault(world, slot->kind == SIM_ACTIVITY ? HF_SIM_ACTIVITY_GONE : HF_SIM_TASK_GONE);
+        if (slot->kind != SIM_ACTIVITY) {
+            size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
+            sim_allow_task(world, run, slot->started_id, slot->attempt);
+        }
+        hf_core_take_back(world->core, hf_str_of_len(slot->token, HF_TOKEN_LEN), true, sim_now(world));
+    }
+}
+
 /* Things that happen to a whole worker. */
 static bool trouble(sim_world *world, sim_slot *slot)
 {
@@ -522,6 +541,9 @@ static bool trouble(sim_world *world, sim_slot *slot)
     if (!worker->in_process && sim_evil(world, world->knobs.worker_crash)) {
         sim_fault(world, HF_SIM_WORKER_CRASH);
         worker->away_until = world->mono + sim_upto(world, 5 * SIM_SECOND);
+        if (sim_evil(world, 500)) {
+            tell_lost(world, worker);
+        }
         reset_slots(world, worker);
         return true;
     }

@@ -290,7 +290,8 @@ SENDER(record_activity_task_heartbeat, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT)
 #define HAS_A_LONGEST(stem, ...)                                                                               \
     do {                                                                                                       \
         assert_int_equal(stem##_by(HF_ID_LEN_MAX + 1, (hf_pb_##stem##_request){__VA_ARGS__}), HF_ERR_INVALID); \
-        assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, "Identity is longer than 1000 bytes.");     \
+        assert_string_equal(hf_rig_slot(&rig, NULL)->call.message,                                             \
+                            "Identity is longer than 1000 bytes, or not UTF-8.");                              \
         assert_int_equal(stem##_by(HF_ID_LEN_MAX, (hf_pb_##stem##_request){__VA_ARGS__}), HF_OK);              \
     } while (0)
 
@@ -349,6 +350,52 @@ static void identities_have_a_longest(void **state)
     hf_rig_do(&rig, "crash");
 }
 
+/* A door that took them would store what no client in another language can read. What was stored earlier can still be named. */
+static void names_are_utf8(void **state)
+{
+    static const char *const BAD[] = {"\xff", "caf\xe9", "\xc0\x80", "\xed\xa0\x80", "ends in the middle \xe2\x82"};
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {
+        hf_pb_workflow_type bad_type = {.name = hf_str_of(BAD[i])};
+        hf_pb_task_queue bad_queue = {.name = hf_str_of(BAD[i])};
+        hf_pb_workflow_execution bad_wf = {.workflow_id = hf_str_of(BAD[i])};
+        hf_pb_start_workflow_execution_request start = {
+            .workflow_id = hf_str_of(BAD[i]), .workflow_type = &some_type, .task_queue = &some_queue};
+        assert_int_equal(start_workflow_execution_by(1, start), HF_ERR_INVALID);
+        assert_string_equal(hf_rig_slot(&rig, NULL)->call.message,
+                            "WorkflowId is not set on request, longer than 1000 bytes, or not UTF-8.");
+        start = (hf_pb_start_workflow_execution_request){
+            .workflow_id = HF_STR("w"), .workflow_type = &bad_type, .task_queue = &some_queue};
+        assert_int_equal(start_workflow_execution_by(1, start), HF_ERR_INVALID);
+        start = (hf_pb_start_workflow_execution_request){
+            .workflow_id = HF_STR("w"), .workflow_type = &some_type, .task_queue = &bad_queue};
+        assert_int_equal(start_workflow_execution_by(1, start), HF_ERR_INVALID);
+        start = (hf_pb_start_workflow_execution_request){.workflow_id = HF_STR("w"),
+                                                         .workflow_type = &some_type,
+                                                         .task_queue = &some_queue,
+                                                         .request_id = hf_str_of(BAD[i])};
+        assert_int_equal(start_workflow_execution_by(1, start), HF_ERR_INVALID);
+        hf_rig_do(&rig, i == 0 ? "start wf" : "crash");
+        assert_int_equal(signal_workflow_execution_by(
+                             1, (hf_pb_signal_workflow_execution_request){.workflow_execution = &wf,
+                                                                          .signal_name = hf_str_of(BAD[i])}),
+                         HF_ERR_INVALID);
+        assert_int_equal(
+            signal_workflow_execution_by(1, (hf_pb_signal_workflow_execution_request){.workflow_execution = &bad_wf,
+                                                                                      .signal_name = HF_STR("s")}),
+            HF_ERR_NOT_FOUND);
+        assert_int_equal(terminate_workflow_execution_by(
+                             1, (hf_pb_terminate_workflow_execution_request){.workflow_execution = &wf,
+                                                                             .reason = hf_str_of(BAD[i])}),
+                         HF_ERR_INVALID);
+    }
+    hf_pb_workflow_type good = {.name = HF_STR("Gr\xc3\xbc\xc3\x9f"
+                                               "e \xe2\x82\xac \xf0\x9f\x9a\x80, and quite some more of it")};
+    hf_pb_start_workflow_execution_request start = {
+        .workflow_id = good.name, .workflow_type = &good, .task_queue = &some_queue};
+    assert_int_equal(start_workflow_execution_by(1, start), HF_OK);
+}
+
 static void reasons_have_a_longest(void **state)
 {
     (void)state;
@@ -358,7 +405,7 @@ static void reasons_have_a_longest(void **state)
                          1, (hf_pb_request_cancel_workflow_execution_request){.workflow_execution = &wf,
                                                                               .reason = text_of(MAX + 1)}),
                      HF_ERR_INVALID);
-    assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, "Reason is longer than 1000 bytes.");
+    assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, "Reason is longer than 1000 bytes, or not UTF-8.");
     assert_int_equal(
         request_cancel_workflow_execution_by(
             1, (hf_pb_request_cancel_workflow_execution_request){.workflow_execution = &wf, .reason = text_of(MAX)}),
@@ -652,6 +699,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_command_that_says_too_much_fails_its_task),
     TEST(the_failure_of_a_workflow_task_is_cut),
     TEST(identities_have_a_longest),
+    TEST(names_are_utf8),
     TEST(reasons_have_a_longest),
     TEST(a_start_takes_so_many_search_attributes),
     TEST(the_answer_to_a_task_says_so_much_of_its_worker),

@@ -2,6 +2,8 @@
 /* A database, whoever has it: a tool waits for a program that is just opening or closing it. */
 #include "unit/open/place.h"
 
+#include "main/grid.c"
+#include "main/put.c"
 #include "main/source.c"
 
 #include <pthread.h>

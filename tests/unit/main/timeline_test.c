@@ -2,6 +2,7 @@
 #include "support/support.h"
 
 #include "base/glyph.h"
+#include "main/grid.c"
 #include "main/put.c"
 #include "main/timeline.c"
 #include "main/waits.c"

@@ -6,6 +6,7 @@
 #include "open/share.h"
 #include "service/call.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -426,6 +427,131 @@ static void connections_are_bounded(void **state)
     assert_int_equal(hf_close(owner), HF_OK);
 }
 
+/* ---- A call that is given up ------------------------------------------------------------------------------------------------------- */
+
+static void send_poll(int fd, uint64_t number)
+{
+    hf_pb_task_queue queue = {.name = HF_STR("q")};
+    hf_pb_poll_workflow_task_queue_request poll = {.namespace = HF_STR("default"), .task_queue = &queue};
+    hf_buf request;
+    hf_buf_init(&request, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    hf_pb_encode(&hf_pb_poll_workflow_task_queue_request_type, &poll, &request);
+    hf_pb_owner_call call = {.number = number,
+                             .method = HF_STR("PollWorkflowTaskQueue"),
+                             .timeout_ns =
+                                 hf_seconds(5).ns, /* without a task it is answered empty, and the test fails */
+                             .request = {request.data, request.len}};
+    send_frame(fd, &hf_pb_owner_call_type, &call);
+    hf_buf_deinit(&request);
+}
+
+static void read_task(int fd, uint64_t number)
+{
+    static char bytes[1 << 16];
+    size_t len = 0;
+    hf_op op;
+    hf_arena arena;
+    hf_pb_owner_answer answer = {0};
+    hf_pb_poll_workflow_task_queue_response task = {0};
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    assert_true(read_frame(fd, bytes, sizeof bytes, &len));
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_owner_answer_type, hf_str_of_len(bytes, len), &arena, &answer), HF_OK);
+    assert_int_equal(answer.number, number);
+    assert_int_equal(answer.status, HF_OK);
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_poll_workflow_task_queue_response_type, answer.response, &arena, &task),
+                     HF_OK);
+    assert_true(task.task_token.len > 0);
+    hf_arena_deinit(&arena);
+}
+
+/* open-H2. The answer of a poll and the word that nobody waits for it meet on the way: the next poll gets the same task, although its
+ * timeout is an hour and its connection lives. */
+static void a_task_of_a_poll_that_was_given_up_goes_to_the_next(void **state)
+{
+    hf_service *owner = NULL;
+    const place *p = *state;
+    assert_int_equal(hf_open(p->address, &owner), HF_OK);
+    assert_int_equal(
+        hf_start(owner, "order", hf_payload_none(), NULL, .id = "k", .task_queue = "q", .task_timeout = hf_hours(1)),
+        HF_OK);
+    int fd = say_calls(p);
+    send_poll(fd, 1);
+    read_task(fd, 1);
+    hf_pb_owner_call given_up = {.number = 1, .gives_up = true};
+    send_frame(fd, &hf_pb_owner_call_type, &given_up);
+    send_poll(fd, 2);
+    read_task(fd, 2);
+    (void)close(fd);
+    assert_int_equal(hf_close(owner), HF_OK);
+}
+
+typedef struct fake_owner {
+    int listener;
+    int asked;
+    int given_up;
+} fake_owner;
+
+/* Welcomes one connection and never answers it. */
+static void *never_answer(void *arg)
+{
+    fake_owner *fake = arg;
+    char bytes[4096];
+    size_t len = 0;
+    hf_op op;
+    hf_arena arena;
+    hf_pb_admin_response yes = {.kind = HF_STR("calls"), .chunk = HF_STR("1")};
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    int fd = accept(fake->listener, NULL, NULL);
+    if (HF_CHECK(fd >= 0) && HF_CHECK(read_frame(fd, bytes, sizeof bytes, &len))) {
+        send_frame(fd, &hf_pb_admin_response_type, &yes);
+    }
+    while (read_frame(fd, bytes, sizeof bytes, &len)) {
+        hf_pb_owner_call call = {0};
+        HF_CHECK(hf_pb_decode(&op, &hf_pb_owner_call_type, hf_str_of_len(bytes, len), &arena, &call) == HF_OK);
+        fake->asked += call.method.len > 0 ? 1 : 0;
+        fake->given_up += call.gives_up ? 1 : 0;
+    }
+    hf_arena_deinit(&arena);
+    (void)close(fd);
+    return NULL;
+}
+
+/* The other side of it: whoever stops waiting for an owner that does not answer says so. */
+static void an_owner_that_is_too_slow_is_told(void **state)
+{
+    const place *p = *state;
+    char other[200];
+    pthread_t thread;
+    hf_service *service = NULL;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    fake_owner fake = {.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.90s-sock", p->path);
+    address_of(p, "owner:", "", other);
+    assert_int_equal(bind(fake.listener, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fake.listener, 1), 0);
+    assert_int_equal(pthread_create(&thread, NULL, never_answer, &fake), 0);
+    assert_int_equal(hf_open(other, &service), HF_OK);
+    hf_op op;
+    hf_arena arena;
+    hf_call call;
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("w")};
+    hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &arena, NULL);
+    call.timeout = hf_milliseconds(1);
+    assert_int_equal(hf_service_ask(&op, service, &call), HF_ERR_TIMEOUT);
+    hf_arena_deinit(&arena);
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(fake.asked > 0);
+    assert_int_equal(fake.given_up, fake.asked);
+    (void)close(fake.listener);
+    (void)unlink(address.sun_path);
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(tasks_of_a_killed_process_go_out_again, place_open,
                                     place_close), /* first: it forks */
@@ -436,6 +562,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(nonsense_closes_its_own_connection, place_open, place_close),
     cmocka_unit_test_setup_teardown(calls_are_bounded, place_open, place_close),
     cmocka_unit_test_setup_teardown(connections_are_bounded, place_open, place_close),
+    cmocka_unit_test_setup_teardown(a_task_of_a_poll_that_was_given_up_goes_to_the_next, place_open, place_close),
+    cmocka_unit_test_setup_teardown(an_owner_that_is_too_slow_is_told, place_open, place_close),
 };
 
 int main(int argc, char **argv)
