@@ -27,3 +27,18 @@ if(pc_remote)
 endif()
 configure_file(cmake/holdfast.pc.in "${PROJECT_BINARY_DIR}/holdfast.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Manual pages of the functions, from the headers.
+find_program(PERL perl)
+file(GLOB manual_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/holdfast/*.h")
+set(manual_pages "${PROJECT_BINARY_DIR}/man/man3")
+add_custom_command(
+    OUTPUT "${manual_pages}/holdfast.3"
+    COMMAND ${CMAKE_COMMAND} -E rm -rf "${manual_pages}"
+    COMMAND ${CMAKE_COMMAND} -E make_directory "${manual_pages}"
+    COMMAND ${PERL} "${PROJECT_SOURCE_DIR}/tools/man3.pl" ${PROJECT_VERSION} "${manual_pages}" ${manual_headers}
+    DEPENDS "${PROJECT_SOURCE_DIR}/tools/man3.pl" ${manual_headers}
+    COMMENT "Writing the manual pages"
+    VERBATIM)
+add_custom_target(manual ALL DEPENDS "${manual_pages}/holdfast.3")
+install(DIRECTORY "${manual_pages}" DESTINATION ${CMAKE_INSTALL_MANDIR} FILES_MATCHING PATTERN "*.3")

@@ -39,6 +39,28 @@ if(NOT CMAKE_CROSSCOMPILING AND NOT HF_SANITIZE)
                        COMMAND "${PROJECT_SOURCE_DIR}/tools/man.sh" $<TARGET_FILE:holdfast_program>
                                "${PROJECT_SOURCE_DIR}/docs/man/holdfast.1.in" "${PROJECT_BINARY_DIR}/man/holdfast.1")
     install(FILES "${PROJECT_BINARY_DIR}/man/holdfast.1" DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    # So are its completions; zsh uses those of bash.
+    add_custom_command(TARGET holdfast_program POST_BUILD
+                       COMMAND $<TARGET_FILE:holdfast_program> completion >"${PROJECT_BINARY_DIR}/holdfast.bash")
+    install(FILES "${PROJECT_BINARY_DIR}/holdfast.bash" DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast)
+    install(FILES contrib/_holdfast DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 endif()
 install(FILES docs/man/holdfast.conf.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
 install(FILES contrib/holdfast.service contrib/holdfast.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/contrib)
+
+# The program with everything inside but glibc: plugins are loaded, so that one stays shared. A plugin must not find the program's
+# SQLite or OpenSSL in place of its own: the symbols of these libraries are not exported. `ninja holdfast_standalone`, ./dev package --standalone.
+add_executable(holdfast_standalone EXCLUDE_FROM_ALL $<TARGET_OBJECTS:holdfast_program>)
+set_target_properties(holdfast_standalone PROPERTIES OUTPUT_NAME holdfast LINKER_LANGUAGE C ENABLE_EXPORTS ON
+                                                     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/standalone")
+add_dependencies(holdfast_standalone holdfast_program holdfast_server holdfast_static)
+set(standalone_archives sqlite3 yajl_s zstd nghttp2 ssl crypto z)
+list(TRANSFORM standalone_archives PREPEND "-l" OUTPUT_VARIABLE standalone_libraries)
+list(TRANSFORM standalone_archives REPLACE "(.+)" "lib\\1.a" OUTPUT_VARIABLE standalone_hidden)
+list(JOIN standalone_hidden ":" standalone_hidden)
+target_link_libraries(
+    holdfast_standalone PRIVATE $<TARGET_FILE:holdfast_server> -Wl,--whole-archive $<TARGET_FILE:holdfast_static> -Wl,--no-whole-archive
+                                -Wl,-Bstatic ${standalone_libraries} -Wl,-Bdynamic -lm ${CMAKE_DL_LIBS} -pthread hf_flags)
+target_link_options(holdfast_standalone PRIVATE -Wl,-soname,libholdfast.so.${PROJECT_VERSION_MAJOR} -static-libgcc
+                    -Wl,--exclude-libs,${standalone_hidden})
+set_target_properties(holdfast_standalone PROPERTIES LINK_DEPENDS "$<TARGET_FILE:holdfast_server>;$<TARGET_FILE:holdfast_static>")

@@ -5,8 +5,10 @@
 
 #include <unwind.h>
 
+/* Only assembly names it: a compiler that sees the whole program at once must keep it. */
 _Unwind_Reason_Code hf_body_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class exception_class,
-                                        struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+                                        struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+    __attribute__((used));
 
 _Unwind_Reason_Code hf_body_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class exception_class,
                                         struct _Unwind_Exception *exception, struct _Unwind_Context *context)

@@ -17,6 +17,10 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+#ifndef HF_SWITCH_JUMP
+#define HF_SWITCH_JUMP 1
+#endif
+
 typedef struct hf_context {
     void *sp; /* where the registers of a suspended context are saved */
 #if HF_ASAN
@@ -40,10 +44,11 @@ void hf_switch_raw(void **save_sp, void *load_sp);
 #endif
 
 /* The same, entered by a jump. A call would leave an entry on the processor's return stack that no return takes off (the
- * routine ends in a jump), and every later return of the verb would be mispredicted. Needs -mno-red-zone on x86-64. */
+ * routine ends in a jump), and every later return of the verb would be mispredicted. Needs -mno-red-zone on x86-64:
+ * a build that cannot count on that flag, such as the library as one file, has HF_SWITCH_JUMP=0 and calls. */
 static inline __attribute__((always_inline)) void hf_switch_jump(void **save_sp, void *load_sp)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && HF_SWITCH_JUMP
     __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
                      "pushq %%rax\n\t"
                      "jmp hf_switch_raw\n"

@@ -7,14 +7,14 @@
 #define TALLY_SPAN (INT64_C(5) * 1000000000)    /* ns of one count */
 
 /* A poller of a queue. */
-typedef struct hf_poller {
+typedef struct hf_queue_poller {
     hf_map_node by_name; /* of core->pollers */
     hf_node link;        /* of queue->pollers */
     hf_queue *queue;
     hf_owned identity;
     int64_t wall, mono; /* ns: its last poll */
     double rate;        /* tasks a second that it wants; negative = it does not say */
-} hf_poller;
+} hf_queue_poller;
 
 /* ---- Pollers ----------------------------------------------------------------------------------------------------------- */
 
@@ -23,11 +23,11 @@ static uint64_t hash_of(const hf_queue *queue, hf_str identity)
     return hf_hash_bytes(queue->by_text.hash, identity.data, identity.len);
 }
 
-static hf_poller *find(const hf_core *core, const hf_queue *queue, hf_str identity)
+static hf_queue_poller *find(const hf_core *core, const hf_queue *queue, hf_str identity)
 {
     hf_map_node *node = hf_map_first(&core->pollers, hash_of(queue, identity));
     for (; node != NULL; node = hf_map_next(node)) {
-        hf_poller *poller = HF_CONTAINER(node, hf_poller, by_name);
+        hf_queue_poller *poller = HF_CONTAINER(node, hf_queue_poller, by_name);
         if (poller->queue == queue && hf_str_equal(hf_owned_str(&poller->identity), identity)) {
             return poller;
         }
@@ -35,7 +35,7 @@ static hf_poller *find(const hf_core *core, const hf_queue *queue, hf_str identi
     return NULL;
 }
 
-static void drop(hf_core *core, hf_poller *poller)
+static void drop(hf_core *core, hf_queue_poller *poller)
 {
     hf_assert(poller->queue->poller_count > 0);
     poller->queue->poller_count--;
@@ -45,9 +45,9 @@ static void drop(hf_core *core, hf_poller *poller)
     hf_core_free_mem(core, poller, sizeof *poller);
 }
 
-static hf_poller *add(hf_core *core, hf_queue *queue, hf_str identity)
+static hf_queue_poller *add(hf_core *core, hf_queue *queue, hf_str identity)
 {
-    hf_poller *poller = hf_core_alloc(core, sizeof *poller);
+    hf_queue_poller *poller = hf_core_alloc(core, sizeof *poller);
     if (poller == NULL) {
         return NULL;
     }
@@ -67,7 +67,7 @@ static hf_poller *add(hf_core *core, hf_queue *queue, hf_str identity)
 void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb_double_value *rate)
 {
     hf_node *last = hf_list_last(&queue->pollers); /* the poller that came last mostly polls again */
-    hf_poller *poller = last != NULL ? HF_CONTAINER(last, hf_poller, link) : NULL;
+    hf_queue_poller *poller = last != NULL ? HF_CONTAINER(last, hf_queue_poller, link) : NULL;
     if (poller == NULL || !hf_str_equal(hf_owned_str(&poller->identity), identity)) {
         poller = find(core, queue, identity);
         if (poller != NULL) {
@@ -83,7 +83,7 @@ void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb
     poller->wall = core->now.wall;
     poller->mono = core->now.mono;
     poller->rate = rate != NULL ? rate->value : -1;
-    hf_poller *first = HF_CONTAINER(hf_list_first(&queue->pollers), hf_poller, link);
+    hf_queue_poller *first = HF_CONTAINER(hf_list_first(&queue->pollers), hf_queue_poller, link);
     if (queue->poller_count > POLLERS_MAX || core->now.mono - first->mono > POLLER_SPAN) {
         drop(core, first);
     }
@@ -91,7 +91,7 @@ void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb
 
 void hf_poller_forget(hf_core *core, hf_queue *queue, hf_str identity)
 {
-    hf_poller *poller = find(core, queue, identity);
+    hf_queue_poller *poller = find(core, queue, identity);
     if (poller != NULL) {
         drop(core, poller);
     }
@@ -101,7 +101,7 @@ void hf_pollers_free(hf_core *core, hf_queue *queue)
 {
     hf_node *node = NULL;
     while ((node = hf_list_first(&queue->pollers)) != NULL) {
-        drop(core, HF_CONTAINER(node, hf_poller, link));
+        drop(core, HF_CONTAINER(node, hf_queue_poller, link));
     }
     hf_assert(queue->poller_count == 0);
 }
@@ -111,7 +111,7 @@ void hf_pollers_list(const hf_core *core, const hf_queue *queue, hf_arena *arena
     ret_pollers->items = HF_ARENA_ARRAY(arena, hf_pb_poller_info, queue->poller_count);
     for (hf_node *node = queue->pollers.head.prev; arena->status == HF_OK && node != &queue->pollers.head;
          node = node->prev) {
-        const hf_poller *poller = HF_CONTAINER(node, hf_poller, link);
+        const hf_queue_poller *poller = HF_CONTAINER(node, hf_queue_poller, link);
         if (core->now.mono - poller->mono > POLLER_SPAN) {
             return;
         }

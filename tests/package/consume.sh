@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the consumer programs against an installed Holdfast, the way somebody else would, and runs them.
-#     consume.sh gcc|clang|find_package|throw|units|exceptions <cmake> <prefix> <scratch folder>
+#     consume.sh gcc|clang|find_package|throw|units|exceptions|static <cmake> <prefix> <scratch folder>
 set -euo pipefail
 how=$1 cmake=$2 prefix=$3 scratch=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -174,7 +174,23 @@ check_exceptions()
     done
 }
 
+# `cc -static` by pkg-config: an example that needs no library at all, and survives its process as any other.
+check_static()
+{
+    local example=$here/../../examples/20_order.c
+    read -ra static <<<"$(pkg-config --static --cflags --libs holdfast)"
+    gcc -static -std=c17 "${warnings[@]}" "$example" -o "$scratch/order" "${static[@]}" 2>"$scratch/log" ||
+        { cat "$scratch/log" && exit 1; }
+    if readelf -ld "$scratch/order" | grep -E 'NEEDED|INTERP'; then
+        echo "FAILED: it is not static"
+        exit 1
+    fi
+    (cd "$scratch" && env -u LD_LIBRARY_PATH timeout 60 ./order) >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
+    echo "20_order, static: $(stat -c %s "$scratch/order") bytes: ok"
+}
+
 case $how in
+static) check_static ;;
 units) check_units ;;
 gcc) compile_all gcc g++ ;;
 clang) compile_all clang clang++ ;;

@@ -11,7 +11,8 @@ failed=0
 for pattern in 'include/holdfast/holdfast.h' 'lib*/libholdfast.a' 'lib*/libholdfast.so' "lib*/libholdfast.so.${version%%.*}" \
     "lib*/libholdfast.so.$version" 'lib*/pkgconfig/holdfast.pc' 'lib*/cmake/Holdfast/HoldfastConfig.cmake' \
     'lib*/cmake/Holdfast/HoldfastConfigVersion.cmake' 'share/doc/*/LICENSE' \
-    'share/doc/*/README.md' 'share/man/man1/holdfast.1' 'share/man/man5/holdfast.conf.5' 'share/doc/*/docs/guide/workflows.md'; do
+    'share/doc/*/README.md' 'share/man/man1/holdfast.1' 'share/man/man5/holdfast.conf.5' 'share/man/man3/hf_open.3' \
+    'share/bash-completion/completions/holdfast' 'share/zsh/site-functions/_holdfast' 'share/doc/*/docs/guide/workflows.md'; do
     # The libraries may lie in lib, lib64 or lib/<architecture>.
     if [[ -z $(find "$prefix" -path "$prefix/$pattern" -o -path "$prefix/${pattern/lib\*/lib/*}") ]]; then
         echo "FAILED: $pattern was not installed"

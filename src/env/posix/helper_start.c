@@ -49,7 +49,7 @@
 #define FD_HIGH 16             /* above the numbers the helper expects: out of their way while they are placed */
 
 extern const unsigned char hf_posix_helper_image[];
-extern const unsigned char hf_posix_helper_image_end[];
+extern const size_t hf_posix_helper_image_len;
 
 /* Memory that the two processes share with the host. */
 typedef struct hf_launch {
@@ -132,13 +132,13 @@ static int launch_helper(hf_launch *launch)
 
 static bool write_image(int fd)
 {
-    const unsigned char *at = hf_posix_helper_image;
-    while (at < hf_posix_helper_image_end) {
-        ssize_t put = write(fd, at, (size_t)(hf_posix_helper_image_end - at));
+    size_t done = 0;
+    while (done < hf_posix_helper_image_len) {
+        ssize_t put = write(fd, hf_posix_helper_image + done, hf_posix_helper_image_len - done);
         if (put < 0 && errno != EINTR) {
             return false;
         }
-        at += put > 0 ? put : 0;
+        done += put > 0 ? (size_t)put : 0;
     }
     return true;
 }

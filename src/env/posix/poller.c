@@ -20,13 +20,18 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-struct hf_poller {
+typedef struct hf_posix_poller { /* an hf_poller, to others */
     int epoll_fd;
     int bell_fd;      /* an eventfd; its address here is the cookie of the bell */
     int timer_fd;     /* -1 until poller_arm is first called; its address here is the cookie of the timer */
     int64_t armed_ns; /* deadline to which the timer is set; 0 = none */
     atomic_uint rung; /* 1 from a ring until it is heard */
-};
+} hf_posix_poller;
+
+static hf_posix_poller *of(hf_poller *poller)
+{
+    return (hf_posix_poller *)(void *)poller;
+}
 
 static int watch(int epoll_fd, int fd, uint32_t events, void *cookie)
 {
@@ -36,7 +41,7 @@ static int watch(int epoll_fd, int fd, uint32_t events, void *cookie)
 
 hf_status hf_posix_poller_open(hf_env *env, hf_op *op, hf_poller **ret_poller)
 {
-    hf_poller *poller = calloc(1, sizeof *poller);
+    hf_posix_poller *poller = calloc(1, sizeof *poller);
     if (poller == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a poller");
     }
@@ -46,16 +51,17 @@ hf_status hf_posix_poller_open(hf_env *env, hf_op *op, hf_poller **ret_poller)
     if (poller->epoll_fd < 0 || poller->bell_fd < 0 ||
         watch(poller->epoll_fd, poller->bell_fd, EPOLLIN, &poller->bell_fd) != 0) {
         int error = errno;
-        hf_posix_poller_close(env, poller);
+        hf_posix_poller_close(env, (hf_poller *)(void *)poller);
         return hf_fail_errno(op, error, "cannot open a poller");
     }
     hf_assert(poller->timer_fd == -1 && poller->armed_ns == 0);
-    *ret_poller = poller;
+    *ret_poller = (hf_poller *)(void *)poller;
     return HF_OK;
 }
 
-void hf_posix_poller_close(hf_env *env, hf_poller *poller)
+void hf_posix_poller_close(hf_env *env, hf_poller *base)
 {
+    hf_posix_poller *poller = of(base);
     if (poller == NULL) {
         return;
     }
@@ -77,9 +83,10 @@ static hf_status fail_watch(hf_op *op, int error, int fd)
     return hf_fail_errno(op, error, "cannot watch descriptor %d", fd);
 }
 
-hf_status hf_posix_poller_set(hf_env *env, hf_op *op, hf_poller *poller, int fd, int events, bool is_new, void *cookie)
+hf_status hf_posix_poller_set(hf_env *env, hf_op *op, hf_poller *base, int fd, int events, bool is_new, void *cookie)
 {
     (void)env;
+    hf_posix_poller *poller = of(base);
     hf_assert((events & ~(HF_READABLE | HF_WRITABLE)) == 0);
     struct epoll_event event = {.events = EPOLLET, .data.ptr = cookie};
     if (events == 0) {
@@ -145,7 +152,7 @@ static int translate(uint32_t events)
 }
 
 /* Returns the caller's events, and handles those of the bell and the timer. */
-static int take(hf_poller *poller, const struct epoll_event *batch, int batch_count, hf_event *ret_events)
+static int take(hf_posix_poller *poller, const struct epoll_event *batch, int batch_count, hf_event *ret_events)
 {
     hf_assert(batch_count <= HF_EVENTS_PER_POLL);
     int count = 0;
@@ -163,8 +170,9 @@ static int take(hf_poller *poller, const struct epoll_event *batch, int batch_co
     return count;
 }
 
-int hf_posix_poller_wait(hf_env *env, hf_poller *poller, hf_event *ret_events, int count, hf_instant deadline)
+int hf_posix_poller_wait(hf_env *env, hf_poller *base, hf_event *ret_events, int count, hf_instant deadline)
 {
+    hf_posix_poller *poller = of(base);
     struct epoll_event batch[HF_EVENTS_PER_POLL];
     int batch_max = count < HF_EVENTS_PER_POLL ? count : HF_EVENTS_PER_POLL;
     hf_assert(batch_max > 0);
@@ -181,9 +189,10 @@ int hf_posix_poller_wait(hf_env *env, hf_poller *poller, hf_event *ret_events, i
     }
 }
 
-void hf_posix_poller_ring(hf_env *env, hf_poller *poller)
+void hf_posix_poller_ring(hf_env *env, hf_poller *base)
 {
     (void)env;
+    hf_posix_poller *poller = of(base);
     if (atomic_exchange_explicit(&poller->rung, 1, memory_order_acq_rel) != 0) {
         return; /* env-P1 */
     }
@@ -195,10 +204,10 @@ void hf_posix_poller_ring(hf_env *env, hf_poller *poller)
 int hf_posix_poller_fd(hf_env *env, hf_poller *poller)
 {
     (void)env;
-    return poller->epoll_fd;
+    return of(poller)->epoll_fd;
 }
 
-static bool open_timer(hf_poller *poller)
+static bool open_timer(hf_posix_poller *poller)
 {
     hf_assert(poller->timer_fd < 0);
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -210,15 +219,16 @@ static bool open_timer(hf_poller *poller)
     return true;
 }
 
-void hf_posix_poller_arm(hf_env *env, hf_poller *poller, hf_instant deadline)
+void hf_posix_poller_arm(hf_env *env, hf_poller *base, hf_instant deadline)
 {
+    hf_posix_poller *poller = of(base);
     int64_t want_ns = deadline.ns == HF_INSTANT_NEVER.ns ? 0 : deadline.ns > 0 ? deadline.ns : 1;
     if (want_ns == poller->armed_ns) {
         return;
     }
     if (poller->timer_fd < 0 && !open_timer(poller)) {
         /* Out of descriptors. So it becomes readable at once: that costs the host a turn, but no deadline is lost. */
-        hf_posix_poller_ring(env, poller);
+        hf_posix_poller_ring(env, base);
         return;
     }
     struct itimerspec timer = {

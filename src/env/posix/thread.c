@@ -62,17 +62,22 @@ typedef struct hf_cores {
     cpu_set_t sets[CORES_MAX / CPU_SETSIZE];
 } hf_cores;
 
-struct hf_thread {
-    pthread_t handle;        /* valid until joined or forgotten */
-    atomic_int owner_count;  /* 2 while it runs and is known, then 1, then freed */
-    char name[NAME_LEN_MAX]; /* as the kernel shows it */
-    void (*main)(void *);    /* the function that it runs, once */
-    void *arg;               /* the caller's */
+typedef struct hf_posix_thread { /* an hf_thread, to others */
+    pthread_t handle;            /* valid until joined or forgotten */
+    atomic_int owner_count;      /* 2 while it runs and is known, then 1, then freed */
+    char name[NAME_LEN_MAX];     /* as the kernel shows it */
+    void (*main)(void *);        /* the function that it runs, once */
+    void *arg;                   /* the caller's */
     hf_cores *begins_on;  /* owned: cores that it takes first, because its starter is bound; NULL = it inherits them */
     hf_cores *bound_from; /* owned: cores that it had before thread_pin; NULL = it is not bound */
-};
+} hf_posix_thread;
 
-static _Thread_local hf_thread *self; /* NULL on threads of the host */
+static _Thread_local hf_posix_thread *self; /* NULL on threads of the host */
+
+static hf_posix_thread *of(hf_thread *thread)
+{
+    return (hf_posix_thread *)(void *)thread;
+}
 
 /* False: the kernel does not say. */
 static bool get_cores(hf_cores *ret_cores)
@@ -138,9 +143,10 @@ hf_status hf_posix_thread_pin(hf_env *env, hf_op *op, int index)
     return HF_OK;
 }
 
-void hf_posix_thread_unpin(hf_env *env, hf_thread *thread)
+void hf_posix_thread_unpin(hf_env *env, hf_thread *base)
 {
     (void)env;
+    const hf_posix_thread *thread = of(base);
     if (thread->bound_from != NULL) {
         (void)pthread_setaffinity_np(thread->handle, sizeof *thread->bound_from, thread->bound_from->sets);
     }
@@ -155,14 +161,14 @@ const void *hf_posix_thread_cores(size_t *ret_len)
     return self->bound_from->sets;
 }
 
-static void free_thread(hf_thread *thread)
+static void free_thread(hf_posix_thread *thread)
 {
     free(thread->begins_on);
     free(thread->bound_from);
     free(thread);
 }
 
-static void let_go(hf_thread *thread)
+static void let_go(hf_posix_thread *thread)
 {
     int before = atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel);
     hf_assert(before == 1 || before == 2); /* the thread itself, and the one that joins or forgets it */
@@ -173,7 +179,7 @@ static void let_go(hf_thread *thread)
 
 static void *thread_main(void *arg)
 {
-    hf_thread *thread = arg;
+    hf_posix_thread *thread = arg;
     self = thread;
     (void)pthread_setname_np(pthread_self(), thread->name);
     if (thread->begins_on != NULL) {
@@ -202,7 +208,7 @@ hf_status hf_posix_thread_start(hf_env *env, hf_op *op, const char *name, size_t
 {
     (void)env;
     bool is_bound = self != NULL && self->bound_from != NULL;
-    hf_thread *thread = calloc(1, sizeof *thread);
+    hf_posix_thread *thread = calloc(1, sizeof *thread);
     if (thread != NULL && is_bound) {
         thread->begins_on = malloc(sizeof *thread->begins_on);
     }
@@ -238,13 +244,14 @@ hf_status hf_posix_thread_start(hf_env *env, hf_op *op, const char *name, size_t
         char text[128];
         return hf_fail(op, status, "cannot start the thread %s: %s", name, strerror_r(error, text, sizeof text));
     }
-    *ret_thread = thread;
+    *ret_thread = (hf_thread *)(void *)thread;
     return HF_OK;
 }
 
-void hf_posix_thread_join(hf_env *env, hf_thread *thread)
+void hf_posix_thread_join(hf_env *env, hf_thread *base)
 {
     (void)env;
+    hf_posix_thread *thread = of(base);
     if (thread == NULL) {
         return;
     }
@@ -253,9 +260,10 @@ void hf_posix_thread_join(hf_env *env, hf_thread *thread)
     let_go(thread);
 }
 
-void hf_posix_thread_forget(hf_env *env, hf_thread *thread)
+void hf_posix_thread_forget(hf_env *env, hf_thread *base)
 {
     (void)env;
+    hf_posix_thread *thread = of(base);
     if (thread == NULL) {
         return;
     }
@@ -264,9 +272,10 @@ void hf_posix_thread_forget(hf_env *env, hf_thread *thread)
     let_go(thread);
 }
 
-hf_status hf_posix_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int number)
+hf_status hf_posix_thread_signal(hf_env *env, hf_op *op, hf_thread *base, int number)
 {
     (void)env;
+    const hf_posix_thread *thread = of(base);
     if (!hf_posix_interrupt_is_open(number)) {
         /* Its default action could end the process. */
         return hf_fail(op, HF_ERR_MISUSE, "signal %d was not opened as an interrupt", number);

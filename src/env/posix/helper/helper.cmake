@@ -29,13 +29,15 @@ function(hf_posix_helper_image compiler folder ret_source)
         .section .rodata
         .balign 16
         .globl hf_posix_helper_image
-        .globl hf_posix_helper_image_end
+        .globl hf_posix_helper_image_len
         .hidden hf_posix_helper_image
-        .hidden hf_posix_helper_image_end
+        .hidden hf_posix_helper_image_len
 hf_posix_helper_image:
         .incbin "@program@"
-hf_posix_helper_image_end:
-        .byte 0
+1:
+        .balign 8
+hf_posix_helper_image_len:
+        .quad 1b - hf_posix_helper_image
         .section .note.GNU-stack,"",%progbits
 ]])
     set(${ret_source} "${source}" PARENT_SCOPE)
