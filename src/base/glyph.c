@@ -76,6 +76,10 @@ bool hf_str_is_utf8(hf_str text)
                 continue;
             }
         }
+        if (*at < 0x80) {
+            at++;
+            continue;
+        }
         size_t len = sequence_len(at, (size_t)(end - at));
         if (len == 0) {
             return false;
