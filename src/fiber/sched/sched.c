@@ -429,10 +429,10 @@ void hf_yield_in(hf_fiber *self)
     (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + 10000});
 }
 
-/* On a thread, on a workflow's fiber, in a hook, or canceled. */
-static HF_NOINLINE hf_status yield_otherwise(hf_fiber *self)
+hf_status hf_yield(void)
 {
-    if (hf_is_canceled(self) || self->is_evicted) {
+    HF_VERB_ENTER(self, hf_yield, NULL);
+    if (HF_UNLIKELY(hf_is_canceled(self) || self->is_evicted)) {
         hf_status status = hf_not_evicted(self, "hf_yield");
         if (status == HF_OK) {
             status = HF_ERR_CANCELED;
@@ -440,20 +440,12 @@ static HF_NOINLINE hf_status yield_otherwise(hf_fiber *self)
         }
         HF_LEAVE(self, status);
     }
-    if (self->kind == HF_FIBER_MEMBER && self->hook_depth == 0) {
+    if (HF_LIKELY(self->kind == HF_FIBER_PLAIN && self->hook_depth == 0)) {
+        hf_sched_ready_push(self->sched, self);
+        hf_sched_leave_inline(self->sched, self);
+    } else if (self->kind == HF_FIBER_MEMBER && self->hook_depth == 0) {
         hf_yield_in(self);
         HF_LEAVE(self, self->is_evicted ? HF_ERR_EVICTED : HF_OK);
     }
-    HF_LEAVE(self, HF_OK);
-}
-
-hf_status hf_yield(void)
-{
-    HF_VERB_ENTER(self, hf_yield, NULL);
-    if (HF_UNLIKELY(self->kind != HF_FIBER_PLAIN || self->is_narrow != 0 || hf_is_canceled(self))) {
-        return yield_otherwise(self);
-    }
-    hf_sched_ready_push(self->sched, self);
-    hf_sched_leave_inline(self->sched, self);
     HF_LEAVE(self, HF_OK);
 }
