@@ -215,6 +215,7 @@ export const VISIBILITY = {
   resetSignals: {
     async go(c) {
       const handle = await begin(c, 'signals', [2]);
+      await until('its first task is done', async () => (await types(handle)).includes('WorkflowTaskCompleted')); // the signal comes behind it
       await handle.signal('put', 'one');
       await until('it is seen', async () => (await handle.query('get')).length === 1);
       const { events } = await handle.fetchHistory();

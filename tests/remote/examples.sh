@@ -52,6 +52,17 @@ normal()
     fi
 }
 
+# What is printed, but for what a server of Temporal does in another way: its timers take up to a second, so that fewer reminders come, and its
+# timeouts do not tell their length.
+printed()
+{
+    if [[ -n $given ]]; then
+        sed -e '/^reminder /d' -e 's/ timeout after [0-9.]* s/ timeout/' "$1" | sort
+    else
+        sort "$1"
+    fi
+}
+
 for program in "$programs"/through_*; do
     name=${program##*/through_}
     mkdir -p "$name"
@@ -63,10 +74,14 @@ for program in "$programs"/through_*; do
     fi
     start_server "$name"
     if ! (cd "$name" && HF_THROUGH=$address HF_HISTORIES=server.events timeout 120 "$program" >server.out 2>server.err); then
-        echo "FAILED: $name on a server"
-        cat "$name/server.err"
-        failed=1
-    elif ! diff <(sort "$name/inside.out") <(sort "$name/server.out"); then
+        if [[ -n $given ]] && grep -q "is for Holdfast servers" "$name/server.err"; then
+            echo "$name: needs a Holdfast server, and says so"
+        else
+            echo "FAILED: $name on a server"
+            cat "$name/server.err"
+            failed=1
+        fi
+    elif ! diff <(printed "$name/inside.out") <(printed "$name/server.out"); then
         echo "FAILED: $name prints something else on a server"
         failed=1
     elif [[ -z $given ]] && ! diff <(normal "$name/inside.events" "$name") <(normal "$name/server.events" "$name"); then

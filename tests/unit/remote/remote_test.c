@@ -6,6 +6,7 @@
 #include "fiber/enter.h"
 #include "server/door.h"
 #include "service/call.h"
+#include "service/grpc_path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,11 +52,32 @@ static hf_status serve_until_told(remote_rig *rig, int *ret_order)
     return status;
 }
 
+/* A server that is not Holdfast's: it has nothing but Temporal's services. */
+static bool is_temporal; /* of the next rig */
+static const hf_service_ops *engine_ops;
+
+static void submit_as_temporal(hf_service *service, hf_call *call)
+{
+    if (strcmp(hf_method_grpc_service(call->method), HF_GRPC_HOLDFAST_SERVICE) == 0) {
+        hf_call_set_failure(call, HF_ERR_UNSUPPORTED, "unknown service " HF_GRPC_HOLDFAST_SERVICE);
+        call->done(call);
+        return;
+    }
+    engine_ops->submit(service, call);
+}
+
 static hf_status server_body(void *arg)
 {
     remote_rig *rig = arg;
+    hf_service_ops ops;
     int order = 1;
     HF_TRY(hf_open("memory:", &rig->engine));
+    if (is_temporal) {
+        engine_ops = rig->engine->ops;
+        ops = *engine_ops;
+        ops.submit = submit_as_temporal;
+        rig->engine->ops = &ops;
+    }
     (void)snprintf(rig->listens, sizeof rig->listens, "tcp:127.0.0.1:0");
     while (order > 0) {
         if (order == 2) {
@@ -63,6 +85,7 @@ static hf_status server_body(void *arg)
         }
         HF_TRY(serve_until_told(rig, &order));
     }
+    rig->engine->ops = is_temporal ? engine_ops : rig->engine->ops;
     return hf_close(rig->engine);
 }
 
@@ -271,6 +294,40 @@ static void streams_come_over_the_network(void **state)
     run_rig(follow_a_stream, 1);
 }
 
+/* A workflow that wants to publish is told that nobody would keep it. */
+static hf_status tell_nobody(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    hf_status status = hf_publish("n", hf_payload_of_json("1"));
+    return hf_payload_printf(ret_out, "\"%s\"", hf_status_name(status));
+}
+
+static void ask_what_is_not_there(remote_rig *rig)
+{
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    char text[64] = "";
+    int64_t cursor = 0;
+    HF_CHECK(rig->service->is_foreign && rig->service->is_remote);
+    HF_CHECK(hf_worker_new(rig->service, "q", &worker) == HF_OK);
+    HF_CHECK(hf_worker_add_workflow(worker, "tell_nobody", tell_nobody) == HF_OK);
+    HF_CHECK(hf_worker_start(worker) == HF_OK);
+    HF_CHECK(hf_start(rig->service, "tell_nobody", hf_payload_none(), &execution, .task_queue = "q") == HF_OK);
+    HF_CHECK(hf_stream_read(execution, &cursor, collect, text) == HF_ERR_UNSUPPORTED);
+    HF_CHECK_SAY(strstr(hf_error_text(), "ReadStream is for Holdfast servers") != NULL, "%s", hf_error_text());
+    HF_CHECK(hf_result(execution, &out) == HF_OK && strcmp(out.data, "\"HF_ERR_UNSUPPORTED\"") == 0);
+}
+
+static void what_a_temporal_server_lacks_is_unsupported(void **state)
+{
+    (void)state;
+    is_temporal = true;
+    run_rig(ask_what_is_not_there, 1);
+    run_rig(run_a_workflow, 1);
+    is_temporal = false;
+}
+
 /* ---- Nobody there ----------------------------------------------------------------------------------------------------------- */
 
 static hf_status reach_nobody(void *arg)
@@ -445,6 +502,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(failures_come_back_as_statuses),
     cmocka_unit_test(details_come_back),
     cmocka_unit_test(streams_come_over_the_network),
+    cmocka_unit_test(what_a_temporal_server_lacks_is_unsupported),
     cmocka_unit_test(hf_open_says_that_nobody_is_there),
     cmocka_unit_test(a_server_that_stops_is_waited_for),
     cmocka_unit_test(remote_R3_calls_end_with_the_service),
