@@ -34,6 +34,8 @@ typedef struct hf_continue_options {
     const char *file;       /* set by the macro, as is the line: see hf_wait_options */
     int line;
     const hf_entry *header; /* of the next run, see header.h; NULL = none */
+    const hf_entry *memo;   /* of the next run, as that of hf_start; NULL = none: it does not get this run's */
+    const hf_entry *search_attributes; /* the same */
 } hf_continue_options;
 
 HF_BEGIN_DECLS

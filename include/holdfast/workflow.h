@@ -83,6 +83,7 @@ typedef struct hf_activity_options {
     const char *file;        /* set by the macro, as is the line: see hf_wait_options */
     int line;
     const hf_entry *header; /* goes along, see header.h; NULL = none */
+    const char *summary;    /* one line about it in the history, for people, at most 1,000 bytes; NULL = none */
 } hf_activity_options;
 
 HF_BEGIN_DECLS

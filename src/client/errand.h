@@ -86,6 +86,13 @@ hf_status hf_start_request_make(hf_errand *errand, const hf_service *service, hf
                                 hf_payload in, hf_id_conflict conflict, const hf_start_options *options,
                                 hf_start_request *ret_request);
 
+/* Parts of it that the commands of workflows have, too. Everything is copied into the arena, which keeps HF_ERR_NOMEM.
+ * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG. */
+hf_status hf_entries_check(hf_op *op, const char *verb, const char *what, const hf_entry *entries);
+void hf_entries_memo(hf_arena *arena, const hf_entry *entries, hf_pb_memo *ret_memo); /* checked ones; not NULL */
+void hf_entries_search(hf_arena *arena, const hf_entry *entries, hf_pb_search_attributes *ret_attributes);
+hf_pb_payload hf_summary_of(hf_arena *arena, const char *text); /* a JSON text */
+
 /* Raises the failure of a workflow's code as HF_ERR_FAILED. NULL: only `message` is known. The errand's own failure is
  * forgotten, so that hf_errand_end does not raise it. */
 hf_status hf_errand_raise(hf_errand *errand, const hf_pb_failure *failure, const char *type, hf_str message);

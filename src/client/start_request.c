@@ -100,7 +100,7 @@ static bool is_there_before(const hf_entry *entries, size_t idx)
     return false;
 }
 
-static hf_status check_entries(hf_op *op, const char *verb, const char *what, const hf_entry *entries)
+hf_status hf_entries_check(hf_op *op, const char *verb, const char *what, const hf_entry *entries)
 {
     for (size_t i = 0; entries != NULL && entries[i].key != NULL; i++) {
         const hf_entry *entry = &entries[i];
@@ -131,8 +131,8 @@ static hf_status check_start(hf_op *op, const char *verb, const char *type, hf_p
     HF_TRY(hf_text_check(op, verb, ".summary", o->summary, 0, HF_ERRAND_TEXT_LEN_MAX));
     HF_TRY(check_spans(op, verb, o));
     HF_TRY(check_retries(op, verb, o));
-    HF_TRY(check_entries(op, verb, ".memo", o->memo));
-    HF_TRY(check_entries(op, verb, ".search_attributes", o->search_attributes));
+    HF_TRY(hf_entries_check(op, verb, ".memo", o->memo));
+    HF_TRY(hf_entries_check(op, verb, ".search_attributes", o->search_attributes));
     return hf_payload_check(op, "the input of the workflow", in);
 }
 
@@ -171,33 +171,32 @@ static size_t entries_count(const hf_entry *entries)
 static hf_pb_payload *value_of(hf_arena *arena, const hf_entry *entry)
 {
     hf_pb_payloads *list = hf_payload_encode(arena, entry->value);
-    hf_assert(list != NULL || arena->status != HF_OK); /* check_entries has seen a value */
+    hf_assert(list != NULL || arena->status != HF_OK); /* hf_entries_check has seen a value */
     return list != NULL ? list->payloads.items : NULL;
 }
 
-static void memo_of(hf_arena *arena, const hf_entry *entries, hf_pb_memo *ret_memo)
+void hf_entries_memo(hf_arena *arena, const hf_entry *entries, hf_pb_memo *ret_memo)
 {
     size_t count = entries_count(entries);
     ret_memo->fields.items = HF_ARENA_ARRAY(arena, hf_pb_memo_fields_entry, count);
     for (size_t i = 0; arena->status == HF_OK && i < count; i++) {
-        ret_memo->fields.items[ret_memo->fields.count++] =
-            (hf_pb_memo_fields_entry){.key = hf_str_of(entries[i].key), .value = value_of(arena, &entries[i])};
+        ret_memo->fields.items[ret_memo->fields.count++] = (hf_pb_memo_fields_entry){
+            .key = hf_arena_copy(arena, hf_str_of(entries[i].key)), .value = value_of(arena, &entries[i])};
     }
 }
 
-static void attributes_of(hf_arena *arena, const hf_entry *entries, hf_pb_search_attributes *ret_attributes)
+void hf_entries_search(hf_arena *arena, const hf_entry *entries, hf_pb_search_attributes *ret_attributes)
 {
     size_t count = entries_count(entries);
     ret_attributes->indexed_fields.items = HF_ARENA_ARRAY(arena, hf_pb_search_attributes_indexed_fields_entry, count);
     for (size_t i = 0; arena->status == HF_OK && i < count; i++) {
         ret_attributes->indexed_fields.items[ret_attributes->indexed_fields.count++] =
-            (hf_pb_search_attributes_indexed_fields_entry){.key = hf_str_of(entries[i].key),
+            (hf_pb_search_attributes_indexed_fields_entry){.key = hf_arena_copy(arena, hf_str_of(entries[i].key)),
                                                            .value = value_of(arena, &entries[i])};
     }
 }
 
-/* A summary is a JSON text. */
-static hf_pb_payload summary_of(hf_arena *arena, const char *text)
+hf_pb_payload hf_summary_of(hf_arena *arena, const char *text)
 {
     hf_buf buf;
     hf_json json;
@@ -220,15 +219,15 @@ static void add_extras(hf_arena *arena, const hf_start_options *o, hf_start_requ
         r->pb.retry_policy = &r->retry;
     }
     if (o->memo != NULL) {
-        memo_of(arena, o->memo, &r->memo);
+        hf_entries_memo(arena, o->memo, &r->memo);
         r->pb.memo = &r->memo;
     }
     if (o->search_attributes != NULL) {
-        attributes_of(arena, o->search_attributes, &r->search_attributes);
+        hf_entries_search(arena, o->search_attributes, &r->search_attributes);
         r->pb.search_attributes = &r->search_attributes;
     }
     if (o->summary != NULL) {
-        r->summary = summary_of(arena, o->summary);
+        r->summary = hf_summary_of(arena, o->summary);
         r->metadata.summary = &r->summary;
         r->pb.user_metadata = &r->metadata;
     }

@@ -25,7 +25,7 @@ static hf_status check_names(hf_op *op, const hf_wf *wf, const char *name, const
         (hf_wf_plays_by(wf, HF_WF_RULE_SPANS) && (queue_len == 0 || queue_len > HF_QUEUE_LEN_MAX))) {
         return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has 1 to %d bytes", name, HF_QUEUE_LEN_MAX);
     }
-    return HF_OK;
+    return hf_text_check(op, name, ".summary", options->summary, 0, HF_ID_LEN_MAX);
 }
 
 static hf_status check_spans(hf_op *op, const char *name, const hf_activity_options *options)

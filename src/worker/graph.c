@@ -11,6 +11,7 @@
 #include "worker/wf.h"
 
 #include "base/json.h"
+#include "client/errand.h"
 #include "fiber/crew/crew_private.h"
 #include "history/payload.h"
 
@@ -80,6 +81,23 @@ void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *sco
     if (metadata != NULL && details != NULL) {
         *details = hf_payload_json(arena, text);
         metadata->details = details;
+        command->user_metadata = metadata;
+    }
+}
+
+void hf_wf_summarize(hf_wf *wf, hf_command_record *record, const char *summary)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    if (HF_LIKELY(summary == NULL)) {
+        return;
+    }
+    hf_pb_command *command = record->pb;
+    hf_pb_user_metadata *metadata =
+        command->user_metadata != NULL ? command->user_metadata : HF_ARENA_NEW(arena, hf_pb_user_metadata);
+    hf_pb_payload *text = HF_ARENA_NEW(arena, hf_pb_payload);
+    if (metadata != NULL && text != NULL) {
+        *text = hf_summary_of(arena, summary);
+        metadata->summary = text;
         command->user_metadata = metadata;
     }
 }

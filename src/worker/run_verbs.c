@@ -4,6 +4,7 @@
 #include "base/canary.h"
 #include "base/json.h"
 #include "base/span.h"
+#include "client/errand.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
@@ -316,6 +317,8 @@ static hf_status check_next(hf_fiber *self, const hf_wf *wf, hf_payload in, cons
     if (hf_payload_check(&op, "hf_continue_as_new: the input", in) != HF_OK ||
         hf_text_check(&op, "hf_continue_as_new", ".type", options->type, 1, HF_ID_LEN_MAX) != HF_OK ||
         hf_text_check(&op, "hf_continue_as_new", ".task_queue", options->task_queue, 1, HF_QUEUE_LEN_MAX) != HF_OK ||
+        hf_entries_check(&op, "hf_continue_as_new", ".memo", options->memo) != HF_OK ||
+        hf_entries_check(&op, "hf_continue_as_new", ".search_attributes", options->search_attributes) != HF_OK ||
         hf_span_check(&op, "hf_continue_as_new", ".run_timeout", options->run_timeout, 0) != HF_OK ||
         hf_span_check(&op, "hf_continue_as_new", ".task_timeout", options->task_timeout, 0) != HF_OK) {
         return hf_refuse_at(self, op.status, "hf_continue_as_new", "%s", op.message);
@@ -351,6 +354,15 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         next->workflow_task_timeout = hf_duration_of_bound(options->task_timeout);
         next->initiator = HF_CONTINUE_AS_NEW_INITIATOR_WORKFLOW;
         next->header = hf_wf_header_copy(hf_wf_header_take(wf), arena);
+        next->memo = options->memo != NULL ? HF_ARENA_NEW(arena, hf_pb_memo) : NULL;
+        next->search_attributes =
+            options->search_attributes != NULL ? HF_ARENA_NEW(arena, hf_pb_search_attributes) : NULL;
+        if (next->memo != NULL) {
+            hf_entries_memo(arena, options->memo, next->memo);
+        }
+        if (next->search_attributes != NULL) {
+            hf_entries_search(arena, options->search_attributes, next->search_attributes);
+        }
     }
     if (arena->status != HF_OK) {
         wf->is_nomem = true;

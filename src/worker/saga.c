@@ -121,6 +121,7 @@ static bool push(hf_saga *saga, const char *activity, hf_payload in, const hf_ac
     step->options.ret_branch = NULL;
     step->options.task_queue = keep(wf, options->task_queue);
     step->options.id = keep(wf, options->id);
+    step->options.summary = keep(wf, options->summary);
     step->options.final_types = keep_types(wf, options->final_types);
     step->options.ret_details = NULL;
     step->before = saga->last;

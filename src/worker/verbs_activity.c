@@ -120,6 +120,7 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
     a->heartbeat_timeout = hf_duration_of_bound(options->heartbeat);
     a->retry_policy = retry_of(arena, options);
     a->header = hf_wf_header_take(wf);
+    hf_wf_summarize(wf, record, options->summary);
     return arena->status == HF_OK ? record : NULL;
 }
 

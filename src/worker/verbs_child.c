@@ -11,6 +11,7 @@
 
 #include "base/canary.h"
 #include "base/span.h"
+#include "client/errand.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 #include "history/limits.h"
@@ -265,6 +266,9 @@ hf_status hf_wf_check_child(hf_op *op, const hf_wf *wf, const char *verb, const 
     HF_TRY(hf_text_check(op, verb, ".id", o->id, 1, HF_ID_LEN_MAX));
     HF_TRY(hf_text_check(op, verb, ".task_queue", o->task_queue, 1, HF_QUEUE_LEN_MAX));
     HF_TRY(hf_text_check(op, verb, ".cron", o->cron, 1, HF_ID_LEN_MAX));
+    HF_TRY(hf_text_check(op, verb, ".summary", o->summary, 0, HF_ID_LEN_MAX));
+    HF_TRY(hf_entries_check(op, verb, ".memo", o->memo));
+    HF_TRY(hf_entries_check(op, verb, ".search_attributes", o->search_attributes));
     HF_TRY(hf_payload_check(op, "the input of the child", in));
     const struct {
         const char *name;
@@ -345,6 +349,15 @@ static hf_command_record *record_child(hf_wf *wf, const char *type, hf_payload i
     a->retry_policy = retry_of(arena, o);
     a->cron_schedule = hf_arena_copy(arena, hf_str_of(o->cron != NULL ? o->cron : ""));
     a->header = hf_wf_header_take(wf);
+    a->memo = o->memo != NULL ? HF_ARENA_NEW(arena, hf_pb_memo) : NULL;
+    a->search_attributes = o->search_attributes != NULL ? HF_ARENA_NEW(arena, hf_pb_search_attributes) : NULL;
+    if (a->memo != NULL) {
+        hf_entries_memo(arena, o->memo, a->memo);
+    }
+    if (a->search_attributes != NULL) {
+        hf_entries_search(arena, o->search_attributes, a->search_attributes);
+    }
+    hf_wf_summarize(wf, record, o->summary);
     return arena->status == HF_OK ? record : NULL;
 }
 

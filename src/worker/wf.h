@@ -461,6 +461,8 @@ void hf_recorder_deinit(hf_recorder *recorder);
  * verb was called (hf_crew_self_place). NULL = out of memory. */
 hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
                                    void **ret_attributes);
+/* The summary of the command that was just added; NULL = none. */
+void hf_wf_summarize(hf_wf *wf, hf_command_record *record, const char *summary);
 /* Forgets all records, before the next activation. */
 void hf_recorder_reset(hf_recorder *recorder);
 /* Keeps only those parts of each record that hf_recorder_check needs. Fails: HF_ERR_NOMEM. */

@@ -185,6 +185,80 @@ static void a_workflow_sets_its_memo_and_search_attributes(void **state)
                        .look = look_at_types});
 }
 
+/* What the parent and a run that continues say about their successors. */
+static const hf_entry MEMO[] = {{"about", {"\"a trip\"", 8, HF_ENCODING_JSON_TEXT, NULL}},
+                                {NULL, {NULL, 0, NULL, NULL}}};
+static const hf_entry SEARCH[] = {{"City", {"\"Kiel\"", 6, HF_ENCODING_JSON_TEXT, NULL}},
+                                  {NULL, {NULL, 0, NULL, NULL}}};
+
+static hf_status described(hf_payload in, hf_payload *ret_out)
+{
+    if (in.len > 0 && strcmp(in.data, "\"child\"") == 0) {
+        return hf_sleep(hf_seconds(60));
+    }
+    if (in.len > 0 && strcmp(in.data, "\"next\"") == 0) {
+        HF_TRY(hf_sleep(hf_seconds(60)));
+        return hf_payload_printf(ret_out, "\"ended\"");
+    }
+    char copied[] = "deed that is undone";
+    HF_AUTO(hf_saga_close) hf_saga *saga = NULL;
+    HF_TRY(hf_saga_open(&saga));
+    HF_TRY(hf_saga_add(saga, "undo_1", hf_payload_none(), .start_to_close = hf_seconds(5), .summary = copied));
+    memset(copied, 'x', sizeof copied - 1);
+    HF_TRY(hf_activity_run("echo", hf_payload_of_json("1"), NULL, .start_to_close = hf_seconds(5),
+                           .summary = "an \"echo\", once"));
+    HF_TRY(hf_saga_undo(saga));
+    HF_TRY(hf_child_start("workflow", hf_payload_of_json("\"child\""), .id = "kid", .summary = "the child of it",
+                          .memo = MEMO, .search_attributes = SEARCH, .parent_close = HF_PARENT_CLOSE_ABANDON));
+    const hf_entry twice[] = {MEMO[0], MEMO[0], MEMO[1]};
+    static char long_line[2000];
+    memset(long_line, 'l', sizeof long_line - 1);
+    HF_CHECK(hf_child_run("workflow", hf_payload_none(), NULL, .memo = twice) == HF_ERR_INVALID);
+    HF_CHECK(hf_child_run("workflow", hf_payload_none(), NULL, .search_attributes = twice) == HF_ERR_INVALID);
+    HF_CHECK(hf_child_run("workflow", hf_payload_none(), NULL, .summary = long_line) == HF_ERR_INVALID);
+    HF_CHECK(hf_activity_run("echo", hf_payload_none(), NULL, .start_to_close = hf_seconds(1), .summary = long_line) ==
+             HF_ERR_INVALID);
+    HF_CHECK(hf_continue_as_new(hf_payload_none(), .memo = twice) == HF_ERR_INVALID);
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    return hf_continue_as_new(hf_payload_of_json("\"next\""), .memo = MEMO, .search_attributes = SEARCH);
+}
+
+static void is_described(hf_execution *execution)
+{
+    hf_description *d = NULL;
+    hf_status status = hf_describe(execution, &d);
+    HF_CHECK_SAY(status == HF_OK, "%s", hf_error_text());
+    if (status == HF_OK) {
+        HF_CHECK(strcmp(value_of(d->memo, "about"), "\"a trip\"") == 0);
+        HF_CHECK(strcmp(value_of(d->search_attributes, "City"), "\"Kiel\"") == 0);
+        hf_description_free(d);
+    }
+}
+
+static hf_status look_at_successors(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *kid = NULL;
+    HF_TRY(hf_sleep(hf_seconds(5)));
+    HF_CHECK(scene_has_bytes(service, "\"an \\\"echo\\\", once\"") && scene_has_bytes(service, "\"the child of it\""));
+    HF_CHECK(scene_has_bytes(service, "\"deed that is undone\""));
+    HF_TRY(hf_execution_new(service, "kid", &kid));
+    is_described(kid);
+    HF_TRY(hf_sleep(hf_seconds(20)));
+    is_described(execution); /* the next run */
+    return HF_OK;
+}
+
+static void children_and_next_runs_are_described_and_activities_have_a_summary(void **state)
+{
+    (void)state;
+    play_scene((scene){.before = add_attributes,
+                       .workflow = described,
+                       .client = look_at_successors,
+                       .expected = HF_OK,
+                       .result = "\"ended\"",
+                       .add = add_all});
+}
+
 /* ---- Sagas --------------------------------------------------------------------------------------------------------------- */
 
 static hf_status step(hf_saga *saga, const char *undo, const char *deed)
@@ -494,6 +568,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_uuid_is_the_same_in_a_replay),
     cmocka_unit_test(a_note_is_written_once_and_not_in_replays),
     cmocka_unit_test(a_workflow_sets_its_memo_and_search_attributes),
+    cmocka_unit_test(children_and_next_runs_are_described_and_activities_have_a_summary),
     cmocka_unit_test(a_saga_that_fails_is_undone_in_reverse),
     cmocka_unit_test(a_saga_that_is_committed_is_not_undone),
     cmocka_unit_test(a_saga_is_undone_after_a_cancel),
