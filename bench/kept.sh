@@ -48,7 +48,7 @@ cell()
             for (i = 1; i <= count; i++) {
                 n = names[i]
                 printf "  %-26s %14.3f", n, value[n]
-                if (n in bar) printf "   at most %8.1f%s", bar[n], value[n] > bar[n] * 1.0001 ? "  SHORT" : ""
+                if (n in bar) printf("   at most %8.1f%s", bar[n], (value[n] > bar[n] * 1.0001 ? "  SHORT" : ""))
                 printf "\n"
             }
         }' "$data/out"

@@ -468,6 +468,14 @@ static int32_t shown_state(int32_t state)
                                                                            : HF_BATCH_OPERATION_STATE_RUNNING;
 }
 
+/* Operations on workflows have newer names, too, which a Temporal server shows; the older ones are in files. */
+static int32_t shown_type(int32_t type)
+{
+    return type >= HF_BATCH_OPERATION_TYPE_TERMINATE && type <= HF_BATCH_OPERATION_TYPE_UPDATE_EXECUTION_OPTIONS
+               ? type + (HF_BATCH_OPERATION_TYPE_TERMINATE_WORKFLOW - HF_BATCH_OPERATION_TYPE_TERMINATE)
+               : type;
+}
+
 static hf_pb_timestamp shown_time(int64_t ns)
 {
     return ns != 0 ? hf_pb_timestamp_of((hf_time){ns}) : (hf_pb_timestamp){0};
@@ -487,6 +495,18 @@ static void show_failures(const hf_pb_operation_progress *progress, hf_arena *ar
         }
         response->holdfast_failures.items[response->holdfast_failures.count++] =
             (hf_pb_holdfast_batch_failure){.execution = execution, .message = failure->message};
+    }
+}
+
+static void show_targets(const hf_pb_start_batch_operation_request *request, hf_arena *arena,
+                         hf_pb_describe_batch_operation_response *response)
+{
+    size_t count = request->executions.count;
+    response->executions.items = HF_ARENA_ARRAY(arena, hf_pb_execution, count);
+    for (size_t i = 0; arena->status == HF_OK && i < count; i++) {
+        const hf_pb_workflow_execution *execution = &request->executions.items[i];
+        response->executions.items[response->executions.count++] = (hf_pb_execution){
+            .type = HF_EXECUTION_TYPE_WORKFLOW, .business_id = execution->workflow_id, .run_id = execution->run_id};
     }
 }
 
@@ -515,7 +535,7 @@ static void describe(hf_core *core, hf_call *call, const hf_run *run)
         return;
     }
     *response = (hf_pb_describe_batch_operation_response){
-        .operation_type = start.type,
+        .operation_type = shown_type(start.type),
         .job_id = request.job_id,
         .state = shown_state(progress.state),
         .start_time = shown_time(run->start_time),
@@ -529,6 +549,7 @@ static void describe(hf_core *core, hf_call *call, const hf_run *run)
         .holdfast_end_reason = progress.why,
     };
     show_failures(&progress, arena, response);
+    show_targets(&request, arena, response);
     hf_call_reply(core, call);
 }
 
@@ -584,7 +605,7 @@ void hf_list_batches_call(hf_core *core, hf_call *call)
             .state = shown_state(entry->state),
             .start_time = shown_time(entry->start_time),
             .close_time = shown_time(entry->close_time),
-            .operation_type = entry->type,
+            .operation_type = shown_type(entry->type),
         };
     }
     hf_call_reply(core, call);

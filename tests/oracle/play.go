@@ -43,6 +43,7 @@ type play struct {
 	slots   map[string]*slot
 	seen    []sight             // runs in the order of their first sight
 	runs    map[string][]string // the same by workflow id
+	ended   map[string]bool     // operations on many runs that a step has waited for
 	out     strings.Builder
 }
 
@@ -183,7 +184,7 @@ var named = map[string]string{
 func perform(service workflowservice.WorkflowServiceClient, s *scenario) (facts string) {
 	p := &play{
 		service: service, ns: "ns", sticky: map[string]bool{}, slots: map[string]*slot{},
-		runs: map[string][]string{},
+		runs: map[string][]string{}, ended: map[string]bool{},
 	}
 	p.prefix = fmt.Sprintf("%s~%x~", s.name, time.Now().UnixNano()%(1<<24)) // may be played again on the same server
 	defer func() {

@@ -40,6 +40,10 @@ func (p *play) step(w words, expected string) string {
 		return p.until(w)
 	case "gone":
 		return p.gone(w)
+	case "listed":
+		return p.listed(w)
+	case "batchdone":
+		return p.batchDone(w)
 	case "drop":
 		p.slots[w.place(1)].cancel()
 		<-p.slots[w.place(1)].done
@@ -567,8 +571,19 @@ func (p *play) call(ctx context.Context, w words) (response proto.Message, err e
 		return response, err, ""
 	}
 
+	if w.place(0) == "batches" {
+		response, err = p.batches(ctx)
+		return response, err, ""
+	}
 	id = w.place(1)
 	switch w.place(0) {
+	case "batch":
+		response, err = p.batch(ctx, w)
+	case "batchstop":
+		response, err = p.service.StopBatchOperation(ctx, &workflowservice.StopBatchOperationRequest{
+			Namespace: ns, JobId: p.prefix + id, Reason: w.str("reason", "enough")})
+	case "batchshow":
+		response, err = p.service.DescribeBatchOperation(ctx, &workflowservice.DescribeBatchOperationRequest{Namespace: ns, JobId: p.prefix + id})
 	case "start":
 		var started *workflowservice.StartWorkflowExecutionResponse
 		started, err = p.service.StartWorkflowExecution(ctx, p.startRequest(w))

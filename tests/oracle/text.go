@@ -34,6 +34,8 @@ var skipped = map[string]bool{
 	"use_workflow_build_id": true, "delay_reason": true, "workflow_task_stamp": true, "current_retry_interval": true,
 }
 
+// process is the name that Temporal's own worker gives itself, which carries out operations on many runs.
+var process = regexp.MustCompile(`^[0-9]+@`)
 var plain = regexp.MustCompile(`^[A-Za-z0-9_.:/@#*+~-]+$`)
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 var stamps = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+[^ ,;)']*`)
@@ -108,6 +110,9 @@ func (t *printer) value(fd protoreflect.FieldDescriptor, v protoreflect.Value) s
 	case protoreflect.StringKind:
 		if strings.HasSuffix(string(fd.Name()), "run_id") {
 			return t.p.runText(t.id, v.String())
+		}
+		if fd.Name() == "identity" && process.MatchString(v.String()) {
+			return ""
 		}
 		if v.String() == t.p.ns { // whichever it is played in
 			return "ns"

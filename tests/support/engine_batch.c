@@ -48,7 +48,7 @@ static void put_operation(hf_arena *arena, const hf_words *w, hf_pb_start_batch_
     hf_str type = copied(arena, w, "type", "");
     if (hf_str_equal(op, HF_STR("terminate"))) {
         USE(TERMINATION, termination_operation, hf_pb_batch_operation_termination);
-        request->termination_operation->identity = HF_STR("me");
+        request->termination_operation->identity = copied(arena, w, "identity", "me");
     } else if (hf_str_equal(op, HF_STR("cancel"))) {
         USE(CANCELLATION, cancellation_operation, hf_pb_batch_operation_cancellation);
     } else if (hf_str_equal(op, HF_STR("signal"))) {

@@ -1,7 +1,7 @@
 /* Steps about operations on many runs, for the rig:
  *
  *     batch ID            op=terminate|cancel|signal|delete|reset|options|unpause|areset|aoptions query=FILTER ('_' for a space) or
- *                         ids=A+B reason=R rate=N ns=N; `first` with a reset, type=T with activities
+ *                         ids=A+B reason=R rate=N ns=N; identity=I with terminate, `first` with a reset, type=T with activities
  *     batchstop ID        reason=R ns=N
  *     batchshow ID        ns=N
  *     batches             page=N ns=N; `more` goes on behind the page before

@@ -53,8 +53,9 @@
  *                         type=T or all instead of ACTIVITY; apause: request=R; aunpause: attempts heartbeats; areset: heartbeats
  *                         paused (stays so) original; aoptions: as in a command, or original
  *     unstick ID, shutdown QUEUE ns=N key=K queue=Q type=N, unwanted SLOT, drop SLOT (the caller of a parked poll goes), time SPAN, crash
- *     until ID EVENT, gone ID
- *                         a server in other processes needs a moment: wait for an event, or until a run is deleted
+ *     until ID EVENT, gone ID, listed N query=FILTER, batchdone ID
+ *                         a server in other processes needs a moment: wait for an event, until a run is deleted, so many runs are listed,
+ *                         an operation on many runs is over
  *
  * The scenarios of tests/golden/temporal (engine_facts.h) are played on a Temporal server, too, by tests/oracle. There `time`
  * sleeps, `times=N` repeats a signal, and "#2" in run_id and first is the second run of that workflow id that was seen. They

@@ -365,7 +365,8 @@ static bool do_other(hf_rig *rig, const step *s)
                            ? hf_rig_task(rig, hf_words_place(&s->w, 1))->task_token
                            : hf_rig_activity(rig, hf_words_place(&s->w, 1))->task_token;
         hf_core_unwanted(rig->core, token, rig->now);
-    } else if (strcmp(verb, "until") == 0 || strcmp(verb, "gone") == 0) {
+    } else if (strcmp(verb, "until") == 0 || strcmp(verb, "gone") == 0 || strcmp(verb, "listed") == 0 ||
+               strcmp(verb, "batchdone") == 0) {
         return true; /* all that is due has been done */
     } else if (strcmp(verb, "drop") == 0) {
         if (!hf_core_cancel(rig->core, &hf_rig_slot(rig, hf_words_place(&s->w, 1))->call, rig->now)) {

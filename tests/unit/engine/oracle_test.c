@@ -192,7 +192,7 @@ static void play(const scenario *s)
     assert_non_null(facts);
     *facts = '\0';
     facts += 6;
-    hf_core_options options = {0};
+    hf_core_options options = {.is_strict = true};
     char *script = text;
     while (*script == '#' || *script == '@') {
         if (strncmp(script, "@small", 6) == 0) {
@@ -208,6 +208,8 @@ static void play(const scenario *s)
         script += *script == '\n';
     }
     hf_rig_open(&rig, options);
+    /* What tests/oracle/server.conf registers. */
+    hf_rig_do(&rig, "register ns; register small; addattr K type=Keyword; addattr N type=Int");
     rig.may_break = true; /* a poll is what it is: no words about it */
     hf_buf out;
     hf_buf_init(&out, hf_rig_heap, SIZE_MAX / 4);
