@@ -12,7 +12,7 @@
 
 typedef void *(*get_globals)(void);
 
-extern void *__cxa_get_globals(void) __attribute__((weak));
+extern void *__cxa_get_globals(void) __attribute__((weak, visibility("default")));
 
 static _Atomic(get_globals) found;
 
