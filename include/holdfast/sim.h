@@ -9,6 +9,9 @@
  * Faults are chances in 1/1000 per operation; all off by default. There are no child processes in a simulation:
  * hf_process_start fails with HF_ERR_UNSUPPORTED.
  *
+ * A worker in a simulation polls with as many fibers as elsewhere, and each of their turns is a step: .pollers_max = 2 and
+ * .activity_pollers_max = 2 save most of the steps.
+ *
  * A run in which every thread waits and nothing can wake one (a deadlock), or that takes more than steps_max, ends the
  * process: a report names the seed, every thread and what it waits for. */
 #ifndef HOLDFAST_SIM_H

@@ -110,11 +110,15 @@ static bool pick_up(hf_host *host)
     int fd = -1;
     char peer[HF_ADDRESS_LEN_MAX];
     hf_status status = HF_OK;
+    if (!host->may_accept) {
+        return false;
+    }
     while ((status = host->env->ops->accept(host->env, &op, host->fd, &fd, peer)) == HF_OK) {
         welcome(host, fd);
         hf_op_init(&op);
     }
-    return status != HF_ERR_AGAIN && hf_status_may_pass(status);
+    host->may_accept = status != HF_ERR_AGAIN && hf_status_may_pass(status);
+    return host->may_accept;
 }
 
 /* ---- What they say ------------------------------------------------------------------------------------------------------------ */
@@ -267,6 +271,7 @@ static void note_events(hf_host *host, const hf_event *events, int count)
     for (int i = 0; i < count; i++) {
         hf_visitor *visitor = events[i].cookie;
         if (events[i].cookie == host) {
+            host->may_accept = true;
             continue;
         }
         /* A connection that was closed since has no events: its descriptor has left the poller. But one report may have come before. */
@@ -381,8 +386,13 @@ hf_status hf_host_open(hf_op *op, hf_env *env, const char *path, hf_service *eng
     if (host == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the socket beside the store");
     }
-    *host = (hf_host){
-        .env = env, .memory = hf_env_memory(env), .engine = engine, .on_request = on_request, .state = state, .fd = -1};
+    *host = (hf_host){.env = env,
+                      .memory = hf_env_memory(env),
+                      .engine = engine,
+                      .on_request = on_request,
+                      .state = state,
+                      .fd = -1,
+                      .may_accept = true};
     hf_list_init(&host->visitors);
     hf_list_init(&host->finished);
     hf_buf_init(&host->scratch, host->memory, HF_SHARE_ANSWER_LEN_MAX);

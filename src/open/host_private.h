@@ -19,6 +19,7 @@ struct hf_host {
     hf_thread *thread;
     atomic_bool stopping;
 
+    bool may_accept;  /* the listener may have a connection */
     hf_list visitors; /* connections, in order of arrival, and those that are lost and have calls */
     int visitor_count;
     size_t call_count;   /* under way */

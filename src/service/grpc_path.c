@@ -28,8 +28,8 @@ const char *hf_method_grpc_service(hf_method method)
 bool hf_request_text(const hf_pb_type *type, const void *request, const char *name, hf_str *ret_text)
 {
     for (size_t i = 0; i < type->field_count; i++) {
-        if (type->fields[i].kind == HF_PB_STRING && type->fields[i].shape == HF_PB_SINGLE &&
-            strcmp(type->names[i].name, name) == 0) {
+        bool is_text = type->fields[i].kind == HF_PB_STRING || type->fields[i].kind == HF_PB_BYTES;
+        if (is_text && type->fields[i].shape == HF_PB_SINGLE && strcmp(type->names[i].name, name) == 0) {
             *ret_text = *(const hf_str *)(const void *)((const char *)request + type->fields[i].offset);
             return true;
         }

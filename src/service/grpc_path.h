@@ -13,7 +13,7 @@
 /* "temporal.api.workflowservice.v1.WorkflowService". NULL: the method is not for callers from outside. */
 const char *hf_method_grpc_service(hf_method method);
 
-/* Finds a text of a request by the name of its field. False: its type has no such field. */
+/* Finds a text of a request, or bytes, by the name of the field. False: its type has no such field. */
 bool hf_request_text(const hf_pb_type *type, const void *request, const char *name, hf_str *ret_text);
 
 #endif

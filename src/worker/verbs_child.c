@@ -441,7 +441,7 @@ static hf_status timed_out(hf_wf *wf, const char *type,
         return hf_raise_typed(HF_ERR_TIMEOUT, WORD, "child workflow '%s' timed out", type);
     }
     hf_pb_timeout_failure_info timeout = {.timeout_type = HF_TIMEOUT_TYPE_START_TO_CLOSE};
-    hf_pb_failure cause = {.message = HF_STR("the workflow's time is over"),
+    hf_pb_failure cause = {.message = HF_STR("the child ran longer than its timeout"),
                            .source = HF_STR("Server"),
                            .failure_info_case = HF_PB_FAILURE_TIMEOUT_FAILURE_INFO,
                            .timeout_failure_info = &timeout};
