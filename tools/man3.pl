@@ -74,6 +74,7 @@ sub shown
     return $code;
 }
 
+my @pages = map { /(\w+)\.h$/ && $1 ne 'holdfast' ? "holdfast_$1" : () } @headers;
 for my $path (@headers) {
     my ($noun) = $path =~ /(\w+)\.h$/ or die "man3: $path is not a header\n";
     my $page = $noun eq 'holdfast' ? 'holdfast' : "holdfast_$noun";
@@ -85,7 +86,7 @@ for my $path (@headers) {
     $text =~ s/\n#ifdef __cplusplus\n.*?\n#endif\n/\n/gs;
     my ($head) = $text =~ /^(\/\*.*?\*\/)/s or die "man3: $path has no comment at its top\n";
     $text =~ s/^\Q$head\E//;
-    my ($what) = prose($head) =~ /^(.*?)(?:\.(?:\s|$)|:\s|\n\.)/s;
+    my ($what) = prose($head) =~ /^(?:(?:\w+|Inside an? \w+): )?(.*?)(?:\.(?:\s|$)|:\s|\n\.)/s;
     $what =~ s/\s+/ /g;
 
     my ($names, $body) = ([], '');
@@ -131,6 +132,7 @@ for my $path (@headers) {
     put("$page.3", ".\\\" made from include/holdfast/$noun.h\n.TH \U$page\E 3 \"\" \"Holdfast $version\" \"Holdfast\"\n.SH NAME\n"
             . join(', ', @all ? @all : $page) . " \\- $what\n.SH SYNOPSIS\n.nf\n\\fB#include <holdfast/$noun.h>\\fR\n\n"
             . "\\fBcc program.c \$(pkg\\-config \\-\\-cflags \\-\\-libs holdfast)\\fR\n.fi\n.SH DESCRIPTION\n" . prose($head)
-            . ($body =~ /\S/ ? ".SH DECLARATIONS\n$body" : '') . ".SH SEE ALSO\n.BR holdfast (1),\n.BR holdfast (3)\n");
+            . ($body =~ /\S/ ? ".SH DECLARATIONS\n$body" : '') . ".SH SEE ALSO\n.BR holdfast (1)"
+            . join('', map { ",\n.BR $_ (3)" } $noun eq 'holdfast' ? @pages : 'holdfast') . "\n");
     put("$_.3", ".so man3/$page.3\n") for @all;
 }

@@ -24,7 +24,7 @@ echo "$(find man3 -type f | wc -l) pages in section 3, $(grep -L '^\.so' man3/* 
 for page in $(grep -L '^\.so' man1/*.1 man3/*.3 man5/*.5); do
     groff -mandoc -Tutf8 -z -ww "$page" >"$prefix/man.log" 2>&1 || true
     [[ ! -s $prefix/man.log ]] || { cat "$prefix/man.log" && fail "$page"; }
-    text=$(groff -mandoc -Tascii "$page")
+    text=$(groff -mandoc -Tascii -P-cbou "$page")
     [[ $text == *NAME* && ${#text} -gt 300 ]] || fail "$page has no text"
 done
 
@@ -37,6 +37,7 @@ complete_words()
     _holdfast
     echo " ${COMPREPLY[*]} "
 }
+set +u # as in a shell that people use
 # shellcheck source=/dev/null
 source "$prefix/share/bash-completion/completions/holdfast"
 [[ $(complete_words holdfast sig) == *" signal "* ]] || fail "bash does not complete 'holdfast sig'"
