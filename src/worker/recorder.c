@@ -127,6 +127,20 @@ static size_t kept_len(const hf_recorder *recorder)
     return len;
 }
 
+/* What waits for the event of this command knows the command. */
+static void point_at(hf_command_record *record)
+{
+    if (record->activity != NULL) {
+        record->activity->record = record;
+    }
+    if (record->timer != NULL) {
+        record->timer->record = record;
+    }
+    if (record->ask != NULL) {
+        record->ask->record = record;
+    }
+}
+
 static hf_command_record *keep(hf_arena *arena, const hf_command_record *from)
 {
     hf_command_record *kept = HF_ARENA_NEW(arena, hf_command_record);
@@ -136,15 +150,7 @@ static hf_command_record *keep(hf_arena *arena, const hf_command_record *from)
         kept->message = NULL;
         kept->id = hf_arena_copy(arena, from->id);
         kept->name = hf_arena_copy(arena, from->name);
-        if (kept->activity != NULL) {
-            kept->activity->record = kept;
-        }
-        if (kept->timer != NULL) {
-            kept->timer->record = kept;
-        }
-        if (kept->ask != NULL) {
-            kept->ask->record = kept;
-        }
+        point_at(kept);
     }
     return kept;
 }
@@ -164,7 +170,18 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
             hf_list_push_back(&kept, &copy->node);
         }
     }
-    hf_status status = small.status;
+    if (small.status != HF_OK) { /* the run is evicted with the records that it has */
+        hf_status status = small.status;
+        HF_LIST_EACH(node, &recorder->records)
+        {
+            hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+            if (!record->is_withdrawn) {
+                point_at(record);
+            }
+        }
+        hf_arena_deinit(&small);
+        return status;
+    }
     hf_list_init(&recorder->records);
     hf_list_init(&recorder->published);
     recorder->published_count = 0;
@@ -173,7 +190,7 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     }
     hf_arenas_give(recorder->from, &recorder->arena);
     recorder->arena = small;
-    return status;
+    return HF_OK;
 }
 
 /* ---- Comparing --------------------------------------------------------------------------------------------------- */
