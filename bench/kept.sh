@@ -37,10 +37,8 @@ cell()
     shift
     [[ $id =~ $filter ]] || return 0
     printf '%s\n' "$id"
-    if ! "$@" >"$data/out" 2>"$data/err"; then
-        printf '  failed: %s\n' "$(tail -n 1 "$data/err")"
-    fi
     measured=1
+    { timeout 600 "$@" 2>"$data/err" || printf '  failed: %s\n' "$(tail -n 1 "$data/err")" >&2; } |
     awk -F'\t' '
         NF == 2 && $1 ~ /^bar_/ { bar[substr($1, 5)] = $2; next }
         NF == 2 { names[++count] = $1; value[$1] = $2 }
@@ -51,7 +49,7 @@ cell()
                 if (n in bar) printf("   at most %8.1f%s", bar[n], (value[n] > bar[n] * 1.0001 ? "  SHORT" : ""))
                 printf "\n"
             }
-        }' "$data/out"
+        }'
 }
 
 cell million "$programs/engine" ended $((1000000 / quick)) --dir "$data"

@@ -16,7 +16,7 @@
 #include <sqlite3.h>
 
 enum { CLIENTS = 128, OTHERS = 16, PAIRS = 5, CALLS = 128, PAGE = 1000 };
-#define WINDOW 3.0 /* seconds */
+#define WINDOW 1.5 /* seconds */
 #define DELETES_A_COMMIT 64
 
 /* ---- What they share ----------------------------------------------------------------------------------------------------- */
