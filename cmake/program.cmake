@@ -28,9 +28,10 @@ endforeach()
 add_dependencies(holdfast_program holdfast_guard)
 install(TARGETS holdfast_guard holdfast_guard_static)
 # gdb loads it by itself with the library (tools/gdb/holdfast.py).
-install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/holdfast.py
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/gdb/auto-load/${CMAKE_INSTALL_FULL_LIBDIR}
-        RENAME libholdfast.so.${PROJECT_VERSION}-gdb.py)
+# It is found by the path that the library has once it is installed, so the prefix is the one of the installation.
+install(CODE "file(INSTALL \"${PROJECT_SOURCE_DIR}/tools/gdb/holdfast.py\" TYPE FILE
+    DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/gdb/auto-load\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\"
+    RENAME \"libholdfast.so.${PROJECT_VERSION}-gdb.py\")")
 install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/holdfast.py DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/gdb)
 install(TARGETS holdfast_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Its manual has a list of the commands, which the program writes itself.

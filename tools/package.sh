@@ -2,7 +2,7 @@
 # Debian packages of an installed tree: package.sh <cmake> <build tree> <folder for the packages>
 #
 #     libholdfast0      the shared library
-#     libholdfast-dev   headers, archive, pkg-config, CMake, manual pages of section 3, the guide
+#     libholdfast-dev   headers, archive, pkg-config, CMake, manual pages of section 3, the guide, commands for gdb
 #     holdfast-tools    the program, its manual, completions, the determinism guard
 #
 # What they depend on is found in the binaries by dpkg-shlibdeps.
@@ -34,7 +34,7 @@ take()
 
 take "libholdfast$major" 'lib*/libholdfast.so.*'
 take libholdfast-dev 'include/*' 'lib*/libholdfast.so' 'lib*.a' 'lib*/pkgconfig/*' 'lib*/cmake/*' 'share/man/man3/*' 'share/doc/*/docs/*' \
-    'share/doc/*/README.md'
+    'share/doc/*/README.md' 'share/gdb/*' 'share/holdfast/gdb/*'
 take holdfast-tools 'bin/*' 'lib*/libholdfast_guard.so' 'share/man/man1/*' 'share/man/man5/*' 'share/bash-completion/*' 'share/zsh/*' \
     'share/doc/*/contrib/*'
 rm -f "$work"/all/usr/share/doc/*/LICENSE # it is the copyright file of each

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The program that needs nothing but glibc: it says so itself, it serves, and its plugins find the Holdfast inside it.
-#     standalone.sh <standalone program> <plugin> <source tree> <scratch folder>
+#     standalone.sh <standalone program> <plugin> <handover> <source tree> <scratch folder>
 set -euo pipefail
-program=$1 plugin=$2 tree=$3 scratch=$4
+program=$1 plugin=$2 handover=$3 tree=$4 scratch=$5
 rm -rf "$scratch"
 mkdir -p "$scratch"
 strip -o "$scratch/holdfast" "$program"
@@ -23,4 +23,4 @@ fi
 size=$(stat -c %s "$scratch/holdfast")
 printf 'stripped: %d.%02d MiB\n' $((size >> 20)) $((size % 1048576 * 100 / 1048576))
 ((size <= 16 << 20)) || { echo "FAILED: more than 16 MiB" && exit 1; }
-"$tree/tests/program/serve.sh" "$scratch/holdfast" "$plugin" "$scratch/serve"
+"$tree/tests/program/serve.sh" "$scratch/holdfast" "$plugin" "$handover" "$scratch/serve"

@@ -25,7 +25,7 @@ refused()
     grep -q -- "$words" out || fail "$*: no '$words' in: $(cat out)"
 }
 
-refused 2 'needs a database and a plugin' worker orders.db
+refused 2 'needs a target and a plugin' worker orders.db
 refused 2 'has no option --plug' worker orders.db --plug x
 refused 2 'is not a plugin: it has no HF_PLUGIN' worker memory: --plugin "$none" --queue q
 refused 2 'was compiled for Holdfast 0.0.7' worker memory: --plugin "$other" --queue q
