@@ -3,7 +3,7 @@
  *
  *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber] [--through owner]
  *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set; of these: heap, and of
- *                                 that the runtime's objects (crew, scopes, branch). What is no heap are stacks
+ *                                 that the runtime's objects (crew, scopes, branch). The rest of the bytes are stacks
  *
  * With `--through owner` the engine is in a second process, which has the file open, and this one asks it (owner:FILE).
  * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
