@@ -65,22 +65,18 @@ hf_glyph hf_glyph_of(hf_str text)
 bool hf_str_is_utf8(hf_str text)
 {
     static const uint64_t HIGH_BITS = 0x8080808080808080u;
-    const unsigned char *at = (const unsigned char *)text.data;
-    const unsigned char *end = at + text.len;
-    while (at < end) {
+    const unsigned char *bytes = (const unsigned char *)text.data;
+    size_t at = 0;
+    while (at < text.len) {
         uint64_t eight = 0;
-        if (end - at >= (ptrdiff_t)sizeof eight) { /* most ids are ASCII */
-            memcpy(&eight, at, sizeof eight);
+        if (text.len - at >= sizeof eight) { /* most ids are ASCII */
+            memcpy(&eight, bytes + at, sizeof eight);
             if ((eight & HIGH_BITS) == 0) {
                 at += sizeof eight;
                 continue;
             }
         }
-        if (*at < 0x80) {
-            at++;
-            continue;
-        }
-        size_t len = sequence_len(at, (size_t)(end - at));
+        size_t len = bytes[at] < 0x80 ? 1 : sequence_len(bytes + at, text.len - at);
         if (len == 0) {
             return false;
         }
