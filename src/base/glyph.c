@@ -62,21 +62,48 @@ hf_glyph hf_glyph_of(hf_str text)
     return (hf_glyph){.code = code, .len = len, .is_utf8 = true, .is_printable = !is_obeyed(code)};
 }
 
+static const uint64_t HIGH_BITS = 0x8080808080808080u;
+
+/* The highest bits of fewer than eight bytes, ored together; words that overlap save a loop. */
+static uint64_t high_bits(const unsigned char *bytes, size_t len)
+{
+    uint64_t bits = 0;
+    if (len >= 4) {
+        uint32_t first = 0;
+        uint32_t last = 0;
+        memcpy(&first, bytes, sizeof first);
+        memcpy(&last, bytes + len - sizeof last, sizeof last);
+        bits = first | last;
+    } else if (len > 0) {
+        bits = (uint64_t)(bytes[0] | bytes[len / 2] | bytes[len - 1]);
+    }
+    return bits & HIGH_BITS;
+}
+
+/* Most ids are ASCII: eight bytes at a time, the last eight once more where the length is no multiple of it. */
+static bool is_ascii(const unsigned char *bytes, size_t len)
+{
+    if (len < sizeof(uint64_t)) {
+        return high_bits(bytes, len) == 0;
+    }
+    uint64_t bits = 0;
+    uint64_t eight = 0;
+    for (size_t at = 0; at + sizeof eight <= len; at += sizeof eight) {
+        memcpy(&eight, bytes + at, sizeof eight);
+        bits |= eight;
+    }
+    memcpy(&eight, bytes + len - sizeof eight, sizeof eight);
+    return ((bits | eight) & HIGH_BITS) == 0;
+}
+
 bool hf_str_is_utf8(hf_str text)
 {
-    static const uint64_t HIGH_BITS = 0x8080808080808080u;
     const unsigned char *bytes = (const unsigned char *)text.data;
-    size_t at = 0;
-    while (at < text.len) {
-        uint64_t eight = 0;
-        if (text.len - at >= sizeof eight) { /* most ids are ASCII */
-            memcpy(&eight, bytes + at, sizeof eight);
-            if ((eight & HIGH_BITS) == 0) {
-                at += sizeof eight;
-                continue;
-            }
-        }
-        size_t len = bytes[at] < 0x80 ? 1 : sequence_len(bytes + at, text.len - at);
+    if (is_ascii(bytes, text.len)) {
+        return true;
+    }
+    for (size_t at = 0; at < text.len;) {
+        size_t len = sequence_len(bytes + at, text.len - at);
         if (len == 0) {
             return false;
         }
