@@ -38,15 +38,16 @@ void hf_arena_deinit(hf_arena *arena)
     hf_arena_init(arena, arena->memory);
 }
 
-void hf_arena_reset(hf_arena *arena)
+void hf_arena_rewind(hf_arena *arena)
 {
     hf_arena_chunk *kept = arena->chunks;
-    arena->status = HF_OK;
     if (kept == NULL) {
         return;
     }
     if (kept->len > HF_ARENA_CHUNK_LEN_MAX) { /* a chunk for a single large request: not worth keeping */
+        hf_status status = arena->status;
         hf_arena_deinit(arena);
+        arena->status = status;
         return;
     }
     release_chunks(arena, kept->older);
@@ -54,6 +55,12 @@ void hf_arena_reset(hf_arena *arena)
     arena->used = kept->len;
     arena->free = (char *)(kept + 1);
     arena->end = (char *)kept + kept->len;
+}
+
+void hf_arena_reset(hf_arena *arena)
+{
+    arena->status = HF_OK;
+    hf_arena_rewind(arena);
 }
 
 void *hf_arena_take_slow(hf_arena *arena, size_t len, size_t align)

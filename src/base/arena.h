@@ -18,7 +18,7 @@ typedef struct hf_arena {
     char *end;              /* behind its last */
     size_t used;            /* bytes held in chunks, for budgets */
     size_t chunk_len_next;  /* length of the next chunk */
-    hf_status status;       /* HF_OK or HF_ERR_NOMEM; sticky until reset */
+    hf_status status;       /* HF_OK or HF_ERR_NOMEM; sticky until hf_arena_reset */
     hf_allocator memory;    /* where chunks come from */
 } hf_arena;
 
@@ -28,8 +28,10 @@ void hf_arena_init(hf_arena *arena, hf_allocator memory);
 void hf_arena_init_in(hf_arena *arena, hf_allocator memory, void *room, size_t room_len);
 /* Frees everything; the arena is as after init. */
 void hf_arena_deinit(hf_arena *arena);
-/* Forgets everything but keeps one chunk. */
+/* Forgets everything, the status too, but keeps one chunk: another operation begins. */
 void hf_arena_reset(hf_arena *arena);
+/* The same, but keeps the status: for the steps of one operation that looks at the status at its end. */
+void hf_arena_rewind(hf_arena *arena);
 /* The slow half of hf_arena_take. */
 void *hf_arena_take_slow(hf_arena *arena, size_t len, size_t align);
 

@@ -116,6 +116,29 @@ static void without_memory_everything_fails_until_a_reset(void **state)
     assert_int_equal(live, 0);
 }
 
+static void a_rewind_does_not_forget_that_memory_was_missing(void **state)
+{
+    (void)state;
+    static const size_t BEFORE[] = {10, 1 << 20}; /* in a chunk that is kept, in one that is not */
+    for (size_t i = 0; i < HF_COUNT_OF(BEFORE); i++) {
+        hf_arena arena;
+        hf_arena_init(&arena, MEMORY);
+        assert_non_null(hf_arena_take(&arena, BEFORE[i], 1));
+        hf_arena_rewind(&arena);
+        assert_int_equal(arena.status, HF_OK);
+        full = true;
+        assert_null(hf_arena_take(&arena, 1 << 20, 1));
+        full = false;
+        hf_arena_rewind(&arena);
+        assert_int_equal(arena.status, HF_ERR_NOMEM);
+        assert_null(hf_arena_take(&arena, 1 << 20, 1));
+        hf_arena_reset(&arena);
+        assert_non_null(hf_arena_take(&arena, 1 << 20, 1));
+        hf_arena_deinit(&arena);
+        assert_int_equal(live, 0);
+    }
+}
+
 static void a_length_that_cannot_be_is_out_of_memory(void **state)
 {
     (void)state;
@@ -205,6 +228,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_loop_of_operations_does_not_come_back_for_memory),
     cmocka_unit_test(zero_means_zero_also_after_a_reset),
     cmocka_unit_test(without_memory_everything_fails_until_a_reset),
+    cmocka_unit_test(a_rewind_does_not_forget_that_memory_was_missing),
     cmocka_unit_test(a_length_that_cannot_be_is_out_of_memory),
     cmocka_unit_test(a_copy_of_a_length_that_cannot_be_is_out_of_memory),
     cmocka_unit_test(a_copy_ends_with_a_nul),
