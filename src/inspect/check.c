@@ -60,6 +60,12 @@ static bool is_damage(hf_status status)
     return status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND;
 }
 
+/* What cannot be decoded for want of memory is not damaged. */
+static hf_status memory_of(hf_op *op, const checking *c)
+{
+    return c->arena.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the check");
+}
+
 /* ---- Every row of a table --------------------------------------------------------------------------------------------- */
 
 typedef hf_status row_fn(hf_op *op, checking *c, hf_table table, const hf_row *row);
@@ -106,7 +112,7 @@ static hf_status check_record(hf_op *op, checking *c, hf_table table, const hf_r
 /* ---- One run ---------------------------------------------------------------------------------------------------------- */
 
 /* Decodes every event by itself; checks its number and that it has attributes. */
-static void check_events(checking *c, const hf_run *run, hf_str history)
+static hf_status check_events(hf_op *op, checking *c, const hf_run *run, hf_str history)
 {
     int64_t id = 0;
     hf_str bytes = {0};
@@ -116,7 +122,11 @@ static void check_events(checking *c, const hf_run *run, hf_str history)
         hf_pb_history_event event;
         hf_arena_reset(&c->arena);
         id++;
-        if (hf_pb_decode(&bad, &hf_pb_history_event_type, bytes, &c->arena, &event) != HF_OK) {
+        hf_status status = hf_pb_decode(&bad, &hf_pb_history_event_type, bytes, &c->arena, &event);
+        if (status != HF_OK && !is_damage(status)) {
+            return hf_fail(op, status, "%s", bad.message);
+        }
+        if (status != HF_OK) {
             found(c, "run %lld: event %lld: %s", (long long)run->number, (long long)id, bad.message);
         } else if (event.event_id != id || event.attributes_case == 0) {
             found(c, "run %lld: event %lld has the id %lld, or has no attributes", (long long)run->number,
@@ -127,6 +137,7 @@ static void check_events(checking *c, const hf_run *run, hf_str history)
         found(c, "run %lld: its history has %lld events, its state says %lld", (long long)run->number, (long long)id,
               (long long)run->event_count);
     }
+    return HF_OK;
 }
 
 /* inspect-K3. */
@@ -141,7 +152,7 @@ static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
         status = hf_rebuild_compare(&bad, hf_look_memory(c->look), run, history);
     }
     if (status == HF_OK && c->options.deep) {
-        check_events(c, run, history);
+        status = check_events(&bad, c, run, history);
     }
     if (status != HF_OK && !is_damage(status)) {
         return hf_fail(op, status, "%s", bad.message);
@@ -303,9 +314,11 @@ static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
         hf_pb_task_record record = {0};
         hf_op bad;
         hf_op_init(&bad);
-        if (!is_there ||
-            (body.data != NULL && (hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) != HF_OK ||
-                                   !is_wanted(row, &record)))) {
+        bool is_good = is_there && (body.data == NULL ||
+                                    (hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) == HF_OK &&
+                                     is_wanted(row, &record)));
+        HF_TRY(memory_of(op, c));
+        if (!is_good) {
             found(c, "run %lld: its task row with the order %lld is %s", (long long)row->number, (long long)key->order,
                   is_there ? "that of another task" : "missing");
         }
@@ -389,8 +402,9 @@ static hf_status check_row(hf_op *op, checking *c, int64_t number)
         hf_op bad;
         hf_op_init(&bad);
         hf_arena_reset(memory->scratch);
-        bool is_sound = hf_run_row_load(&bad, c->store, memory, row, get.value) == HF_OK;
-        status = is_sound ? check_name(op, c, row) : HF_OK;
+        hf_status loaded = hf_run_row_load(&bad, c->store, memory, row, get.value);
+        bool is_sound = loaded == HF_OK;
+        status = is_sound ? check_name(op, c, row) : is_damage(loaded) ? HF_OK : hf_fail(op, loaded, "%s", bad.message);
         status = is_sound && status == HF_OK ? check_due(op, c, row) : status;
         status = is_sound && status == HF_OK ? check_tasks(op, c, row) : status;
         status = is_sound && status == HF_OK ? check_stream(op, c, row) : status;
@@ -426,7 +440,7 @@ static hf_status check_run(hf_op *op, checking *c, int64_t number)
 
 /* ---- Strangers -------------------------------------------------------------------------------------------------------- */
 
-/* The run that a row leads to; 0 = unknown. */
+/* The run that a row leads to; 0 = unknown. Check the arena's status. */
 static int64_t run_of(checking *c, hf_table table, const hf_row *row)
 {
     hf_op bad;
@@ -440,7 +454,6 @@ static int64_t run_of(checking *c, hf_table table, const hf_row *row)
     case HF_TABLE_DUE:
         return row->key.b;
     case HF_TABLE_TASK:
-        hf_arena_reset(&c->arena);
         return hf_record_open(&bad, table, &row->key, row->value, &body) == HF_OK &&
                        hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) == HF_OK
                    ? record.run
@@ -491,10 +504,11 @@ static bool is_unmade(const checking *c, int64_t number)
 
 static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_row *row)
 {
-    (void)op;
     hf_op bad;
     hf_op_init(&bad);
+    hf_arena_reset(&c->arena);
     int64_t number = run_of(c, table, row);
+    HF_TRY(memory_of(op, c));
     if (table == HF_TABLE_NAME && hf_names_is_gone(hf_look_names(c->look), row->key.a, row->key.b)) { /* ledger-N1 */
         return HF_OK;
     }
@@ -506,6 +520,9 @@ static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_
     if (status == HF_ERR_INVALID) { /* was reported; whether the run names this row is unknown */
         c->unsure++;
         return HF_OK;
+    }
+    if (status != HF_OK && !is_damage(status)) {
+        return hf_fail(op, status, "%s", bad.message);
     }
     bool is_there = status == HF_OK && run->is_written;
     if (!is_there || !is_known(c, run, table, row)) {
@@ -549,9 +566,7 @@ static hf_status check_index(hf_op *op, checking *c)
                 continue;
             }
             hf_row row = {.key = {.a = entry->hash, .b = entry->run}};
-            hf_op ignored;
-            hf_op_init(&ignored);
-            (void)name_stranger(&ignored, c, HF_TABLE_NAME, &row);
+            HF_TRY(name_stranger(op, c, HF_TABLE_NAME, &row));
         }
     }
     return HF_OK;

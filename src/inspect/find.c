@@ -151,6 +151,15 @@ static void take(finding *self, const hf_visible *run)
     }
 }
 
+/* A run was looked at. Without memory for that it may have been left out: then there is no list. */
+static hf_status status_of(hf_op *op, finding *self)
+{
+    hf_arena_rewind(&self->scratch);
+    return self->arena.status != HF_OK || self->key.status != HF_OK || self->scratch.status != HF_OK
+               ? hf_fail(op, HF_ERR_NOMEM, "no memory for a list of runs")
+               : HF_OK;
+}
+
 static int compare(const void *a, const void *b)
 {
     const kept *x = a;
@@ -181,10 +190,7 @@ static hf_status walk(hf_op *op, finding *self, hf_look *look)
         } else if (status != HF_ERR_NOT_FOUND) {
             return hf_fail(op, status, "%s", bad.message);
         }
-        hf_arena_reset(&self->scratch);
-        if (self->arena.status != HF_OK || self->key.status != HF_OK) {
-            return hf_fail(op, HF_ERR_NOMEM, "no memory for a list of runs");
-        }
+        HF_TRY(status_of(op, self));
     }
 }
 
@@ -204,7 +210,7 @@ static hf_status search(hf_op *op, finding *self, hf_look *look, hf_store *store
     }
     for (size_t i = 0; i < self->count && !self->is_over; i++) {
         show(self, &self->runs[i].run);
-        hf_arena_reset(&self->scratch);
+        HF_TRY(status_of(op, self));
     }
     return HF_OK;
 }
@@ -234,8 +240,8 @@ const char *hf_find_operation_state(const hf_pb_operation_record *record)
                                                    : "Running";
 }
 
-static void visit_operation(hf_look *look, hf_arena *arena, const hf_pb_operation_record *record,
-                            hf_find_operation *visit, void *arg)
+static hf_status visit_operation(hf_op *op, hf_look *look, hf_arena *arena, const hf_pb_operation_record *record,
+                                 hf_find_operation *visit, void *arg)
 {
     hf_op bad;
     hf_op_init(&bad);
@@ -248,8 +254,12 @@ static void visit_operation(hf_look *look, hf_arena *arena, const hf_pb_operatio
         hf_pb_decode(&bad, &hf_pb_operation_start_type, hf_owned_str(&run->operation), arena, &start) == HF_OK &&
         hf_pb_decode(&bad, &hf_pb_start_batch_operation_request_type, start.request, arena, &request) == HF_OK &&
         hf_pb_decode(&bad, &hf_pb_operation_progress_type, hf_owned_str(&run->progress), arena, &progress) == HF_OK;
-    visit(arg, record, is_read ? &request : NULL, is_read ? &progress : NULL);
+    bool is_short = bad.status == HF_ERR_NOMEM;
+    if (!is_short) {
+        visit(arg, record, is_read ? &request : NULL, is_read ? &progress : NULL);
+    }
     hf_look_run_free(look, run);
+    return is_short ? hf_fail(op, HF_ERR_NOMEM, "%s", bad.message) : HF_OK;
 }
 
 hf_status hf_find_operations(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_str namespace_,
@@ -267,7 +277,7 @@ hf_status hf_find_operations(hf_op *op, hf_look *look, hf_store *store, hf_alloc
         hf_arena_reset(&one);
         status = hf_operation_row_open(op, &rows[i], &one, &record);
         if (status == HF_OK && hf_str_equal(record.namespace, namespace_) && !record.purges) {
-            visit_operation(look, &one, &record, visit, arg);
+            status = visit_operation(op, look, &one, &record, visit, arg);
         }
     }
     hf_arena_deinit(&all);

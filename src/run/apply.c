@@ -388,12 +388,12 @@ hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log
     hf_status status = HF_OK;
     hf_pb_raw field;
     while (status == HF_OK && log.len > 0) {
-        hf_arena_reset(memory->scratch);
+        hf_arena_rewind(memory->scratch);
         status = hf_pb_next(&log, &field)
                      ? hf_apply_change(&a, run, &field)
                      : hf_fail(op, HF_ERR_INVALID, "changes of run %lld cannot be read", (long long)run->number);
         hf_effects_clear(memory, &effects);
     }
     hf_effects_deinit(memory, &effects);
-    return status;
+    return hf_run_memory_judge(op, memory, status);
 }

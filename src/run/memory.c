@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+hf_status hf_run_memory_judge(hf_op *op, const hf_run_memory *memory, hf_status status)
+{
+    bool is_short = memory->status != HF_OK || memory->scratch->status != HF_OK;
+    return is_short && status != HF_ERR_NOMEM ? hf_fail(op, HF_ERR_NOMEM, "no memory for a run") : status;
+}
+
 void hf_run_memory_fail(hf_run_memory *memory)
 {
     if (memory->status == HF_OK) {

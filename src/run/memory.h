@@ -17,6 +17,8 @@ typedef struct hf_run_memory {
     size_t part_len_min; /* bytes from which on a piece of a state gets a row of its own; 0 = HF_PART_LEN_MIN */
 } hf_run_memory;
 
+/* The status of something that was read with the scratch arena: what cannot be read for want of memory is not damaged. */
+hf_status hf_run_memory_judge(hf_op *op, const hf_run_memory *memory, hf_status status);
 /* Sets the sticky status. */
 void hf_run_memory_fail(hf_run_memory *memory);
 void *hf_run_alloc(hf_run_memory *memory, size_t len); /* cleared; NULL: the status is set */

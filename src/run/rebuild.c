@@ -6,7 +6,7 @@ static hf_status apply_all(hf_apply *a, hf_run *run, hf_str history)
 {
     hf_pb_raw field;
     while (history.len > 0) {
-        hf_arena_reset(a->memory->scratch);
+        hf_arena_rewind(a->memory->scratch);
         if (!hf_pb_next(&history, &field)) {
             return hf_fail(a->op, HF_ERR_INVALID, "this is not a history");
         }
@@ -15,7 +15,7 @@ static hf_status apply_all(hf_apply *a, hf_run *run, hf_str history)
             hf_effects_clear(a->memory, a->effects);
         }
     }
-    return a->memory->status;
+    return HF_OK;
 }
 
 hf_status hf_rebuild(hf_op *op, hf_run_memory *memory, hf_str history, hf_run **ret_run)
@@ -27,7 +27,7 @@ hf_status hf_rebuild(hf_op *op, hf_run_memory *memory, hf_str history, hf_run **
     hf_effects effects;
     hf_effects_init(&effects);
     hf_apply a = {.op = op, .memory = memory, .effects = &effects, .is_history = true};
-    hf_status status = apply_all(&a, run, history);
+    hf_status status = hf_run_memory_judge(op, memory, apply_all(&a, run, history));
     hf_effects_deinit(memory, &effects);
     if (status != HF_OK) {
         hf_run_free(memory, run);
@@ -63,10 +63,13 @@ hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run
     hf_buf_init(&real, memory->heap, SIZE_MAX / 4);
     hf_buf_init(&twin, memory->heap, SIZE_MAX / 4);
     take_identity(memory, rebuilt, run);
-    hf_arena_reset(memory->scratch);
+    hf_arena_rewind(memory->scratch);
     hf_run_encode(memory, run, HF_ENCODE_TOLD, HF_STR(""), &real);
     hf_run_encode(memory, rebuilt, HF_ENCODE_TOLD, HF_STR(""), &twin);
-    hf_status status = memory->status;
+    if (real.status != HF_OK || twin.status != HF_OK) {
+        hf_run_memory_fail(memory);
+    }
+    hf_status status = hf_run_memory_judge(op, memory, HF_OK);
     if (status == HF_OK && !hf_str_equal(hf_str_of_len(real.data, real.len), hf_str_of_len(twin.data, twin.len))) {
         status = hf_fail(op, HF_ERR_INVALID, "the state of run %lld does not match its history of %lld events",
                          (long long)run->number, (long long)run->event_count);

@@ -73,7 +73,8 @@ hf_status hf_run_learn_late(hf_op *op, hf_run_memory *memory, hf_run *run, hf_st
                     event.event_id == 1 && event.event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED &&
                     event.attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES;
     if (!is_first) {
-        return hf_fail(op, HF_ERR_INVALID, "run %lld: its first event cannot be read", (long long)run->number);
+        (void)hf_fail(op, HF_ERR_INVALID, "run %lld: its first event cannot be read", (long long)run->number);
+        return hf_run_memory_judge(op, memory, HF_ERR_INVALID);
     }
     hf_run_learn(memory, run, &event);
     run->is_unlearned = false;

@@ -1,6 +1,7 @@
 /* hf_check_store finds what is wrong with a store, whatever it is, and nothing where nothing is. hf_look shows what is there. */
 #include "support/engine_rig.h"
 
+#include "engine/blocks.h"
 #include "inspect/check.h"
 #include "inspect/look.h"
 
@@ -65,6 +66,44 @@ static void a_sound_store_is_found_sound(void **state)
     }
     assert_true(report.runs == 50 && report.open_runs == 38 && report.events > 100 && report.commits > 0);
     assert_true(report.records > report.runs);
+    hf_rig_close(&rig);
+}
+
+/* A check that has not read everything says so, and takes nothing for damaged. */
+static void a_check_without_memory_finds_no_damage(void **state)
+{
+    (void)state;
+    hf_rig rig;
+    hf_rig_open(
+        &rig, (hf_core_options){.tail_len_max = 1, .mem_max = 1, .trim_count = 1, .part_len_min = 1, .block_size = 4});
+    hf_rig_do(&rig, "start a memo=m:1 input=3000; poll; complete activity a, timer t 1h; start b; start c; terminate c;"
+                    "start d; terminate d; start e; terminate e; start f; terminate f; start g; terminate g; start h");
+    for (int i = 0; i < 200; i++) { /* a block is made */
+        rig.now.wall += HF_HOUSE_PACE;
+        rig.now.mono += HF_HOUSE_PACE;
+        hf_rig_settle(&rig);
+    }
+    assert_true(hf_rig_probe(&rig, HF_PROBE_BLOCK_WRITTEN) > 0);
+    for (uint64_t nth = 1;; nth++) {
+        told t = {0};
+        hf_op op;
+        hf_op_init(&op);
+        hf_check_options options = {.deep = true, .found = on_found, .state = &t};
+        hf_check_report report;
+        rig.allocations = 0;
+        rig.fail_at = nth;
+        hf_status status = hf_check_store(&op, rig.options.memory, rig.store, &options, &report);
+        rig.fail_at = 0;
+        if (t.count > 0) {
+            fail_msg("allocation %llu: %s", (unsigned long long)nth, t.first);
+        }
+        bool has_failed = nth <= rig.allocations;
+        assert_int_equal(status, has_failed ? HF_ERR_NOMEM : HF_OK);
+        if (!has_failed) {
+            print_message("%llu allocations\n", (unsigned long long)rig.allocations);
+            break;
+        }
+    }
     hf_rig_close(&rig);
 }
 
@@ -216,6 +255,7 @@ static void looking_shows_what_the_service_shows(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_sound_store_is_found_sound),
+    cmocka_unit_test(a_check_without_memory_finds_no_damage),
     cmocka_unit_test(every_wound_is_found),
     cmocka_unit_test(looking_shows_what_the_service_shows),
 };
