@@ -35,7 +35,7 @@ static void load(hf_house_work *work, const hf_store_request *request)
                 loaded->expires_at = at < loaded->expires_at ? at : loaded->expires_at;
             }
         }
-        hf_arena_reset(&work->scratch);
+        hf_arena_rewind(&work->scratch);
     }
     work->is_done = !request->more;
     if (request->row_count > 0) {
@@ -124,7 +124,7 @@ static void visit_row(hf_house_work *work, hf_store *store, const hf_row *row)
     } else {
         visit_whole(work, store, row);
     }
-    hf_arena_reset(&work->scratch);
+    hf_arena_rewind(&work->scratch);
 }
 
 /* Runs below `number` that had no row when the visit began, and have none now. */

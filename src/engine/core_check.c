@@ -75,7 +75,7 @@ uint64_t hf_core_hash(hf_core *core)
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
-        hf_arena_reset(&core->scratch);
+        hf_core_reset_scratch(core);
         core->row.len = 0;
         hf_run_encode(&core->runs_memory, run, HF_ENCODE_ALL, HF_STR(""), &core->row);
         hash = hf_hash_bytes(hash, core->row.data, core->row.len);

@@ -38,6 +38,16 @@ static void count_release(void *state, void *ptr, size_t len)
     core->options.memory.release(core->options.memory.state, ptr, len);
 }
 
+/* engine-E2, at once: a message that cannot be decoded for want of memory must not be taken for a damaged one. */
+static void *scratch_allocate(void *state, size_t len, size_t align)
+{
+    void *ptr = count_allocate(state, len, align);
+    if (ptr == NULL) {
+        hf_core_break(state, HF_ERR_NOMEM, "out of memory");
+    }
+    return ptr;
+}
+
 void *hf_core_alloc(hf_core *core, size_t len)
 {
     void *ptr = core->memory.allocate(core->memory.state, len, 0);
@@ -151,7 +161,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     core->options = *options;
     set_defaults(&core->options);
     core->memory = (hf_allocator){count_allocate, count_release, core};
-    hf_arena_init(&core->scratch, core->memory);
+    hf_arena_init(&core->scratch, (hf_allocator){scratch_allocate, count_release, core});
     core->runs_memory = (hf_run_memory){.heap = core->memory,
                                         .scratch = &core->scratch,
                                         .on_failure = runs_memory_failed,

@@ -149,7 +149,7 @@ enum {
 
 hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */
 /* Whether nothing is broken. Most code does not check the scratch arena's status when it allocates there: a failed allocation
- * breaks the core here, before anything that was made with it is used outside. */
+ * breaks the core at once, and a length that cannot be allocated does so here, before anything that was made with it is used outside. */
 bool hf_core_is_whole(hf_core *core);
 /* The next input, or the next part of one. */
 void hf_core_reset_scratch(hf_core *core);

@@ -81,8 +81,9 @@ typedef struct hf_list_work {
     size_t fresh_count;
     unsigned char mac_key[HF_SIPHASH_KEY_LEN];
     unsigned bits_off;
-    hf_store *store;  /* of this step */
-    size_t looked_up; /* runs, in this step */
+    hf_store *store;           /* of this step */
+    hf_store_request *request; /* of this step: fails if a read within it does */
+    size_t looked_up;          /* runs, in this step */
 
     /* Of this step: runs in memory, which lie in the arena of its request. */
     const hf_visible *runs;
@@ -114,6 +115,8 @@ void hf_lists_deinit(hf_core *core);
 
 /* lister_look.c: on the store's thread, with the rows of a step. */
 void hf_list_look(hf_store *store, hf_store_request *request);
+/* Reads more within a step. False: the list fails as this read did. */
+bool hf_list_ask(hf_list_work *work, hf_store_request *inner);
 void hf_list_take(hf_list_work *work, const hf_visible *run, bool is_light);
 /* The run of a row; its texts lie in the row and in work->scratch. False: it cannot be read, or there is no memory. */
 bool hf_list_read_row(hf_list_work *work, hf_store *store, const hf_row *row, hf_visible *ret_run);

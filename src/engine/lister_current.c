@@ -77,20 +77,21 @@ static size_t behind(const hf_name_entry *entries, size_t count, int64_t hash, i
     return low;
 }
 
-/* Whether the row of this run has the same name: hashes may be alike. A run that is not there any more has none. */
+/* Whether the row of this run has the same name: hashes may be alike. A run that is not there any more has none. If the row cannot be read,
+ * the list fails or is out of memory. */
 static bool has_name_of(hf_list_work *work, int64_t number, const hf_visible *run)
 {
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &work->scratch};
-    hf_op_init(&get.op);
-    hf_store_execute(work->store, &get);
+    if (!hf_list_ask(work, &get) || !get.found) {
+        return false;
+    }
     hf_pb_run_state state;
     hf_row row = {get.key, get.value};
     bool is_good = false;
     hf_op op;
     hf_op_init(&op);
-    if (get.status != HF_OK || !get.found || hf_run_row_open(&op, &row, &work->scratch, &state, &is_good) != HF_OK ||
-        !is_good) {
-        return false;
+    if (hf_run_row_open(&op, &row, &work->scratch, &state, &is_good) != HF_OK || !is_good) {
+        return false; /* no memory: the scratch arena remembers it */
     }
     return hf_str_equal(state.workflow_id, run->workflow_id) && hf_str_equal(state.namespace, run->namespace_);
 }
@@ -107,9 +108,7 @@ static bool is_in_table(hf_list_work *work, int64_t hash, const hf_visible *run)
             .row_max = 1,
             .arena = &work->scratch,
         };
-        hf_op_init(&scan.op);
-        hf_store_execute(work->store, &scan);
-        if (scan.status != HF_OK || scan.row_count == 0) {
+        if (!hf_list_ask(work, &scan) || scan.row_count == 0) {
             return false;
         }
         if (has_name_of(work, scan.rows[0].key.b, run)) {

@@ -96,6 +96,24 @@ void hf_list_take(hf_list_work *work, const hf_visible *run, bool is_light)
     put_on_page(work, run, hf_str_of_len(work->key.data, work->key.len), is_light);
 }
 
+/* The store has failed within the step. */
+static void fail_as(hf_list_work *work, hf_status status, const hf_op *op)
+{
+    hf_assert(status != HF_OK);
+    work->request->status = status;
+    work->request->op = *op;
+}
+
+bool hf_list_ask(hf_list_work *work, hf_store_request *inner)
+{
+    hf_op_init(&inner->op);
+    hf_store_execute(work->store, inner);
+    if (inner->status != HF_OK) {
+        fail_as(work, inner->status, &inner->op);
+    }
+    return inner->status == HF_OK;
+}
+
 /* A row of an earlier version, or one whose memo or attributes have rows of their own: the whole run is made of them. */
 static bool read_whole(hf_list_work *work, hf_store *store, const hf_row *row, hf_visible *ret_run)
 {
@@ -111,8 +129,10 @@ static bool read_whole(hf_list_work *work, hf_store *store, const hf_row *row, h
         *ret_run = hf_visible_copy(&work->scratch, &visible);
     } else if (status == HF_ERR_NOMEM) {
         work->status = status;
-    } else {
+    } else if (status == HF_ERR_INVALID || status == HF_ERR_UNSUPPORTED) {
         work->damaged++;
+    } else {
+        fail_as(work, status, &op);
     }
     if (run != NULL) {
         hf_run_free(&memory, run);
@@ -145,7 +165,7 @@ void hf_list_take_row(hf_list_work *work, hf_store *store, const hf_row *row)
     if (hf_list_read_row(work, store, row, &run)) {
         hf_list_take(work, &run, false);
     }
-    hf_arena_reset(&work->scratch);
+    hf_arena_rewind(&work->scratch);
 }
 
 /* ---- The step ------------------------------------------------------------------------------------------------------------ */
@@ -161,11 +181,12 @@ void hf_list_look(hf_store *store, hf_store_request *request)
 {
     hf_list_work *work = &((hf_read *)request->state)->lister->work;
     work->store = store;
+    work->request = request;
     work->looked_up = 0;
     hf_assert(work->run_count <= HF_LIST_RUNS_MAX && request->row_count <= HF_LIST_SUMMARIES_MAX); /* engine-S2 */
     for (size_t i = 0; i < work->run_count; i++) {
         hf_list_take(work, &work->runs[i], false);
-        hf_arena_reset(&work->scratch);
+        hf_arena_rewind(&work->scratch);
     }
     work->run_count = 0;
     if (request->key_end.a > 0) { /* all runs in memory were looked at */

@@ -32,18 +32,6 @@ static bool was_in_memory(const hf_list_work *work, int64_t number)
     return at < work->number_count && work->numbers[at] == number;
 }
 
-/* Asks for more within a step. False: the list fails as this request did. */
-static bool ask(hf_store *store, hf_store_request *inner, hf_store_request *outer)
-{
-    hf_op_init(&inner->op);
-    hf_store_execute(store, inner);
-    if (inner->status != HF_OK) {
-        outer->status = inner->status;
-        outer->op = inner->op;
-    }
-    return inner->status == HF_OK;
-}
-
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------ */
 
 /* The next rows from `from` on; a step has no more of them. */
@@ -60,7 +48,7 @@ static void take_rows(hf_list_work *work, hf_store *store, hf_store_request *req
         .len_max = HF_LIST_LEN_MAX,
         .arena = request->arena,
     };
-    if (!ask(store, &scan, request)) {
+    if (!hf_list_ask(work, &scan)) {
         return;
     }
     hf_assert(scan.row_count <= HF_LIST_ROWS_MAX); /* engine-S2 */
@@ -96,7 +84,7 @@ static bool count_block(hf_list_work *work, int64_t first, const hf_pb_block_sum
 static bool take_other(hf_list_work *work, hf_store *store, hf_store_request *request, int64_t number)
 {
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = request->arena};
-    if (!ask(store, &get, request)) {
+    if (!hf_list_ask(work, &get)) {
         return false;
     }
     if (get.found) {
@@ -129,7 +117,7 @@ static void take_range(hf_list_work *work, hf_store *store, hf_store_request *re
         }
         if (!is_other) {
             hf_list_take(work, &runs[count], true);
-            hf_arena_reset(&work->scratch);
+            hf_arena_rewind(&work->scratch);
         } else if (!take_other(work, store, request, number)) {
             return;
         }
@@ -153,7 +141,7 @@ static void take_block(hf_list_work *work, hf_store *store, hf_store_request *re
     size_t count = 0;
     hf_store_request get = {
         .verb = HF_STORE_GET, .table = HF_TABLE_BLOCK, .key = {.a = first}, .arena = request->arena};
-    if (!ask(store, &get, request)) {
+    if (!hf_list_ask(work, &get)) {
         return;
     }
     hf_row row = {get.key, get.value};
@@ -227,7 +215,7 @@ static bool fill_one(hf_list_work *work, hf_store *store, hf_store_request *requ
 {
     hf_store_request get = {
         .verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = found->run.number}, .arena = request->arena};
-    if (!ask(store, &get, request)) {
+    if (!hf_list_ask(work, &get)) {
         return false;
     }
     hf_row row = {get.key, get.value};
@@ -237,7 +225,7 @@ static bool fill_one(hf_list_work *work, hf_store *store, hf_store_request *requ
     if (!found->is_gone) {
         found->run = hf_visible_copy(&work->room[work->room_idx], &run);
     }
-    hf_arena_reset(&work->scratch);
+    hf_arena_rewind(&work->scratch);
     return work->status == HF_OK;
 }
 

@@ -222,7 +222,11 @@ static const scene SCENES[] = {
     {"start wf; poll as=p queue=other => parked", "queues", NULL, "poll; complete done"},
     {"start wf queue=one; start wg queue=two; crash", "queues page=1", NULL,
      "poll queue=one; complete done; poll queue=two; complete done"},
-    {"start wf; poll; complete done; start wf; crash; start wg", "list current", NULL, ""},
+    {"start wf; poll; complete done; start wf; crash; start wg", "list current says=wf+wg", NULL, ""},
+    {"addattr Color; start wf; start wg attrs=Color:red; crash", "list query=Color='red' says=wg", NULL,
+     "terminate wf"},
+    {"addattr Color; start wg attrs=Color:red; terminate wg; start wf; crash", "count query=Color_IS_NULL says=1", NULL,
+     "terminate wf"},
     {"", "start wf keep=1m", NULL, "poll; complete done; time 30s"},
     {"start wf; start wg memo=a:b attrs=k:v", "list query=ExecutionStatus='Running'", NULL, "poll; complete done"},
     {"start wf; poll; complete done; crash; start wg", "list query=ORDER_BY_StartTime_DESC,WorkflowId page=1", NULL,
@@ -534,6 +538,9 @@ static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf
     counts->faults++;
     if (hf_core_status(stage.rig.core) != HF_OK) {
         counts->broke++;
+        if (status != expected && status != HF_OK && status != HF_ERR_AGAIN && status != HF_ERR_NOMEM) {
+            fail_msg("%s: the call was answered with %s", now, hf_status_name(status)); /* before the core broke */
+        }
         stop_broken();
         open_again(full, counts);
         if (is_call(it) &&
@@ -545,6 +552,8 @@ static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf
         play(it->regain != NULL ? it->regain : "");
     } else if (status != expected) {
         fail_msg("%s: %s", now, hf_status_name(status));
+    } else if (!hf_nomem_is_sqlite(index)) { /* SQLite can do without some of its memory */
+        fail_msg("%s: nobody has noticed (engine-E2)", now);
     }
     stage.rig.may_break = false;
     play(it->finish);

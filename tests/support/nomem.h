@@ -3,7 +3,7 @@
  * A scene is a state that a script makes, one step in it, and the rest of the story. For each allocation that the step makes,
  * by the core, its answer or the store, the scene is played again and that allocation fails. Then
  *
- *     the step has its usual result, or the core breaks with HF_ERR_NOMEM, and so does every call that waits;
+ *     the core breaks with HF_ERR_NOMEM, and so does every call that waits (SQLite may do without that memory);
  *     the core opens again from the store, its runs pass their check, and acknowledged operations are not repeated;
  *     the rest of the script leads to the same histories.
  *

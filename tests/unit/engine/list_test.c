@@ -470,6 +470,107 @@ static void engine_S4_current_runs_are_the_newest_of_their_ids(void **state)
     }
 }
 
+/* A store whose reads within a step of a list fail. */
+static struct {
+    hf_store store;
+    hf_store *inner;
+    hf_store_verb verb;
+    hf_table table;
+    uint64_t failed;
+} faulty;
+
+static hf_status faulty_execute(hf_store *store, hf_store_request *request)
+{
+    (void)store;
+    if (request->look == NULL && request->verb == faulty.verb && request->table == faulty.table) {
+        faulty.failed++;
+        return hf_fail(&request->op, HF_ERR_IO, "a fault");
+    }
+    return faulty.inner->ops->execute(faulty.inner, request);
+}
+
+static uint64_t faulty_last_commit(hf_store *store)
+{
+    (void)store;
+    return faulty.inner->ops->last_commit(faulty.inner);
+}
+
+/* engine-E2. A list that goes on without such a row leaves out a run, or has one that is not the current one of its id. */
+static void a_list_fails_if_a_read_within_its_step_does(void **state)
+{
+    static const hf_store_ops OPS = {"faulty", faulty_execute, faulty_last_commit, NULL};
+    static const struct {
+        hf_store_verb verb;
+        hf_table table;
+        const char *list;
+    } CASES[] = {
+        {HF_STORE_SCAN, HF_TABLE_RUN, "list says=b+a+a"},
+        {HF_STORE_GET, HF_TABLE_RUN, "list current says=a+b"},
+        {HF_STORE_SCAN, HF_TABLE_NAME, "list current says=a+b"},
+        {HF_STORE_SCAN, HF_TABLE_HISTORY, "list query=K='v' says=b"}, /* its attributes have a row of their own */
+    };
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        reopen_with(&(hf_core_options){.mem_max = 1, .names_max = 1, .trim_count = 1, .part_len_min = 1});
+        hf_rig_do(&rig, "addattr K; start a; terminate a; start a; start b attrs=K:v; crash; signal b s");
+        hf_rig_do(&rig, CASES[i].list);
+        faulty.store.ops = &OPS;
+        faulty.inner = rig.store;
+        faulty.verb = CASES[i].verb;
+        faulty.table = CASES[i].table;
+        faulty.failed = 0;
+        rig.store = &faulty.store;
+        rig.may_break = true;
+        hf_status status = hf_rig_try(&rig, CASES[i].list);
+        rig.store = faulty.inner;
+        print_message("%s without %s: %s\n", CASES[i].list, hf_table_info_of(CASES[i].table)->name,
+                      hf_status_name(hf_core_status(rig.core)));
+        assert_true(faulty.failed > 0);
+        assert_int_equal(status, HF_ERR_AGAIN); /* it was not answered */
+        assert_int_equal(hf_core_status(rig.core), HF_ERR_IO);
+        hf_rig_crash(&rig);
+        rig.may_break = false;
+        hf_rig_do(&rig, CASES[i].list);
+    }
+}
+
+/* A list with a hole would look complete. */
+static void a_tool_without_memory_has_no_list(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "addattr K; start a attrs=K:v; start b; start c attrs=K:v; crash");
+    static const char *const QUERIES[] = {"K = 'v'", "K IS NULL", "ORDER BY K, WorkflowId", ""};
+    for (size_t i = 0; i < HF_COUNT_OF(QUERIES); i++) {
+        char expected[100] = "";
+        for (uint64_t nth = 0;; nth++) { /* the first time nothing fails */
+            hf_op op;
+            hf_op_init(&op);
+            hf_look *look = NULL;
+            hf_buf out;
+            hf_buf_init(&out, hf_rig_heap, 100);
+            hf_find find = {
+                .namespace_ = HF_STR(HF_RIG_NS), .query = hf_str_of(QUERIES[i]), .visit = join, .arg = &out};
+            rig.allocations = 0;
+            rig.fail_at = nth;
+            hf_status status = hf_look_open(&op, rig.options.memory, rig.store, &look);
+            status = status == HF_OK ? hf_find_runs(&op, look, rig.store, rig.options.memory, &find) : status;
+            hf_look_close(look);
+            rig.fail_at = 0;
+            if (nth == 0) {
+                (void)snprintf(expected, sizeof expected, "%s", hf_buf_text(&out));
+            }
+            bool has_failed = nth > 0 && nth <= rig.allocations;
+            assert_int_equal(status, has_failed ? HF_ERR_NOMEM : HF_OK);
+            assert_true(has_failed || strcmp(hf_buf_text(&out), expected) == 0);
+            hf_buf_deinit(&out);
+            if (nth > 0 && !has_failed) {
+                print_message("%s: %s, %llu allocations\n", QUERIES[i], expected, (unsigned long long)nth - 1);
+                break;
+            }
+        }
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(engine_S1_lists_see_runs_in_memory_and_in_rows),
     TEST(every_run_is_on_one_page),
@@ -484,6 +585,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(deleted_runs_are_not_listed),
     TEST(a_tool_finds_the_same_in_a_store_at_rest),
     TEST(engine_S4_current_runs_are_the_newest_of_their_ids),
+    TEST(a_list_fails_if_a_read_within_its_step_does),
+    TEST(a_tool_without_memory_has_no_list),
 };
 
 int main(int argc, char **argv)

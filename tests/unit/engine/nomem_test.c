@@ -167,6 +167,26 @@ static void any_allocation_of_an_opening_may_fail(void **state)
     hf_rig_close(&rig);
 }
 
+/* Else a row that was not decoded would be taken for a damaged one: calls for its run would be refused until the next opening. */
+static void engine_E2_a_core_without_memory_for_a_message_is_broken_at_once(void **state)
+{
+    (void)state;
+    hf_rig_open(&rig, (hf_core_options){0});
+    hf_rig_do(&rig, "start wf");
+    rig.may_break = true;
+    rig.allocations = 0;
+    rig.fail_at = 1;
+    assert_null(hf_arena_take(&rig.core->scratch, 1 << 20, 1));
+    rig.fail_at = 0;
+    assert_int_equal(hf_core_status(rig.core), HF_ERR_NOMEM);
+    (void)hf_core_hash(rig.core); /* a look at it changes nothing */
+    assert_int_equal(hf_core_status(rig.core), HF_ERR_NOMEM);
+    hf_rig_crash(&rig);
+    rig.may_break = false;
+    hf_rig_do(&rig, "poll; complete done");
+    hf_rig_close(&rig);
+}
+
 enum { SQLITE_STRIDE = 5 }; /* each scene begins at another */
 
 /* ---- Older files ------------------------------------------------------------------------------------------------------- */
@@ -295,6 +315,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(any_allocation_may_fail_when_runs_come_from_the_store),
     cmocka_unit_test(any_allocation_may_fail_when_runs_come_near_to_a_limit),
     cmocka_unit_test(any_allocation_of_an_opening_may_fail),
+    cmocka_unit_test(engine_E2_a_core_without_memory_for_a_message_is_broken_at_once),
     cmocka_unit_test(any_allocation_may_fail_while_an_older_file_is_opened),
     cmocka_unit_test_teardown(any_allocation_of_any_call_may_fail, say_where),
 };
