@@ -10,7 +10,7 @@
 enum { CRASHES_MANY = 300 }; /* in one world; from then on the process lives longer */
 
 #define HEAL_MAX (4 * 3600 * SIM_SECOND) /* of virtual time: every run is over by then */
-enum { STEPS_MAX = 400000, PROBE_PERCENT_MIN = 1 };
+enum { STEPS_MAX = 4 * SIM_STEPS_MANY, PROBE_PERCENT_MIN = 1 };
 /* What is met by one seed in a hundred is met by half as many in hardly any thousand. */
 enum { SHARE_SEEDS_MIN = 1000, SHARE_PERMILLE_MIN = 5 };
 
@@ -186,7 +186,7 @@ static void step_clock(sim_world *world)
 
 static void decide_fate(sim_world *world, sim_actor *actor)
 {
-    if (world->is_healed) {
+    if (world->is_healed || (sim_is_left_alone(world) && world->crashes >= (uint64_t)world->knobs.crashes)) {
         return;
     }
     if (world->knobs.has_clock_steps && sim_chance(world, 300)) {
@@ -197,7 +197,8 @@ static void decide_fate(sim_world *world, sim_actor *actor)
     /* Sometimes it dies again, before it has opened completely. */
     int64_t pause = sim_chance(world, 100) ? sim_upto(world, 2 * SIM_MS) : sim_upto(world, 3 * SIM_SECOND);
     /* On a slow disk a life of a second or two may be too short for anything to be acknowledged. */
-    sim_wake_in(world, actor, pause + (world->crashes > CRASHES_MANY ? 30 * SIM_SECOND : 0));
+    bool is_slow = world->crashes > CRASHES_MANY || sim_is_left_alone(world);
+    sim_wake_in(world, actor, pause + (is_slow ? 30 * SIM_SECOND : 0));
 }
 
 static bool is_enough(const sim_world *world)

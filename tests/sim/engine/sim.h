@@ -719,13 +719,19 @@ static inline bool sim_chance(sim_world *world, int permille)
 {
     return hf_rng_permille(&world->rng, permille);
 }
+/* A process that ends every moment gets nothing done, and its callers only repeat their calls. From one of these bounds on it is left alone. */
 enum {
-    SIM_OPENED_MANY = 1000
-}; /* lives of a process that ends every moment: from then on it is left alone, or it gets nothing done */
+    SIM_OPENED_MANY = 1000, /* lives of the process */
+    SIM_STEPS_MANY = 100000 /* steps of the world: a quarter of those that it may take before it is healed */
+};
+static inline bool sim_is_left_alone(const sim_world *world)
+{
+    return world->opened >= SIM_OPENED_MANY || world->steps >= SIM_STEPS_MANY;
+}
 /* Whether a fault happens: never once the world is healed. */
 static inline bool sim_evil(sim_world *world, int permille)
 {
-    return !world->is_healed && world->opened < SIM_OPENED_MANY && hf_rng_permille(&world->rng, permille);
+    return !world->is_healed && !sim_is_left_alone(world) && hf_rng_permille(&world->rng, permille);
 }
 /* 0 <= result <= most */
 static inline int64_t sim_upto(sim_world *world, int64_t most)
