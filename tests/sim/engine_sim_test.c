@@ -71,6 +71,8 @@ static const uint64_t SEEDS_KEPT[] = {
     70001306, /* a core that was out of memory was asked for its hash, and went on with a run that it took for damaged */
     70004905, /* processes that live too short to look up a name where all names are alike: the world did not end */
     70026032, /* ... or to be killed as often as they should */
+    70056969, /* the start of a batch was repeated when the batch had been forgotten: it began once more */
+    70059877, /* the same, without a clock that jumps */
     70052111, /* ... or to look up a name among 550 runs, although they lived for half a minute */
 };
 

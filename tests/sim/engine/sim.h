@@ -549,6 +549,9 @@ typedef struct sim_crowd_run {
 } sim_crowd_run;
 
 typedef struct sim_batch {
+    int64_t asked; /* wall ns: its start was sent for the first time */
+    int tries;     /* times that it was sent */
+    bool is_again; /* a start may have come after the batch was forgotten, and started another one of its id */
     char id[SIM_NAME_LEN];
     sim_batch_kind kind;
     bool is_list, is_asked, is_acked, is_stopping, is_stopped;
