@@ -77,8 +77,8 @@ static size_t behind(const hf_name_entry *entries, size_t count, int64_t hash, i
     return low;
 }
 
-/* Whether the row of this run has the same name: hashes may be alike. A run that is not there any more has none. If the row cannot be read,
- * the list fails or is out of memory. */
+/* Whether the row of this run has the same name: hashes may be alike. A run that is not there any more has none. If its row is damaged the equal
+ * hash decides, as it does for calls (hf_name_check). If it cannot be read, the list fails or is out of memory. */
 static bool has_name_of(hf_list_work *work, int64_t number, const hf_visible *run)
 {
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &work->scratch};
@@ -90,10 +90,11 @@ static bool has_name_of(hf_list_work *work, int64_t number, const hf_visible *ru
     bool is_good = false;
     hf_op op;
     hf_op_init(&op);
-    if (hf_run_row_open(&op, &row, &work->scratch, &state, &is_good) != HF_OK || !is_good) {
+    if (hf_run_row_open(&op, &row, &work->scratch, &state, &is_good) != HF_OK) {
         return false; /* no memory: the scratch arena remembers it */
     }
-    return hf_str_equal(state.workflow_id, run->workflow_id) && hf_str_equal(state.namespace, run->namespace_);
+    return !is_good ||
+           (hf_str_equal(state.workflow_id, run->workflow_id) && hf_str_equal(state.namespace, run->namespace_));
 }
 
 static bool is_in_table(hf_list_work *work, int64_t hash, const hf_visible *run)

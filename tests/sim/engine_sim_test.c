@@ -73,6 +73,7 @@ static const uint64_t SEEDS_KEPT[] = {
     70026032, /* ... or to be killed as often as they should */
     70056969, /* the start of a batch was repeated when the batch had been forgotten: it began once more */
     70059877, /* the same, without a clock that jumps */
+    70320194, /* a damaged row made an older run of an id a current one */
     70052111, /* ... or to look up a name among 550 runs, although they lived for half a minute */
 };
 

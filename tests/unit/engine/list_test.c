@@ -470,9 +470,10 @@ static void engine_S4_current_runs_are_the_newest_of_their_ids(void **state)
     }
 }
 
-/* A store whose reads within a step of a list fail. */
+/* A store whose reads within a step of a list fail, or return damaged rows. */
 static struct {
     hf_store store;
+    bool damages;
     hf_store *inner;
     hf_store_verb verb;
     hf_table table;
@@ -484,6 +485,11 @@ static hf_status faulty_execute(hf_store *store, hf_store_request *request)
     (void)store;
     if (request->look == NULL && request->verb == faulty.verb && request->table == faulty.table) {
         faulty.failed++;
+        if (faulty.damages) {
+            hf_status status = faulty.inner->ops->execute(faulty.inner, request);
+            request->value.len -= request->value.len > 0 ? 1 : 0;
+            return status;
+        }
         return hf_fail(&request->op, HF_ERR_IO, "a fault");
     }
     return faulty.inner->ops->execute(faulty.inner, request);
@@ -495,10 +501,21 @@ static uint64_t faulty_last_commit(hf_store *store)
     return faulty.inner->ops->last_commit(faulty.inner);
 }
 
+static void use_faulty(hf_store_verb verb, hf_table table, bool damages)
+{
+    static const hf_store_ops OPS = {"faulty", faulty_execute, faulty_last_commit, NULL};
+    faulty.store.ops = &OPS;
+    faulty.inner = rig.store;
+    faulty.verb = verb;
+    faulty.table = table;
+    faulty.damages = damages;
+    faulty.failed = 0;
+    rig.store = &faulty.store;
+}
+
 /* engine-E2. A list that goes on without such a row leaves out a run, or has one that is not the current one of its id. */
 static void a_list_fails_if_a_read_within_its_step_does(void **state)
 {
-    static const hf_store_ops OPS = {"faulty", faulty_execute, faulty_last_commit, NULL};
     static const struct {
         hf_store_verb verb;
         hf_table table;
@@ -514,12 +531,7 @@ static void a_list_fails_if_a_read_within_its_step_does(void **state)
         reopen_with(&(hf_core_options){.mem_max = 1, .names_max = 1, .trim_count = 1, .part_len_min = 1});
         hf_rig_do(&rig, "addattr K; start a; terminate a; start a; start b attrs=K:v; crash; signal b s");
         hf_rig_do(&rig, CASES[i].list);
-        faulty.store.ops = &OPS;
-        faulty.inner = rig.store;
-        faulty.verb = CASES[i].verb;
-        faulty.table = CASES[i].table;
-        faulty.failed = 0;
-        rig.store = &faulty.store;
+        use_faulty(CASES[i].verb, CASES[i].table, false);
         rig.may_break = true;
         hf_status status = hf_rig_try(&rig, CASES[i].list);
         rig.store = faulty.inner;
@@ -532,6 +544,19 @@ static void a_list_fails_if_a_read_within_its_step_does(void **state)
         rig.may_break = false;
         hf_rig_do(&rig, CASES[i].list);
     }
+}
+
+/* Seed 70320194: the newest run of an id was listed from memory, and the one before it because the row of the newest was damaged. */
+static void engine_S4_a_damaged_row_does_not_make_an_older_run_the_current_one(void **state)
+{
+    (void)state;
+    reopen_with(&(hf_core_options){.mem_max = 1, .names_max = 1, .trim_count = 1});
+    hf_rig_do(&rig, "start a; terminate a; start a; start b; crash; signal b s; list current says=a+b");
+    use_faulty(HF_STORE_GET, HF_TABLE_RUN, true);
+    hf_status status = hf_rig_try(&rig, "list current says=a+b");
+    rig.store = faulty.inner;
+    assert_true(faulty.failed > 0);
+    assert_int_equal(status, HF_OK);
 }
 
 /* A list with a hole would look complete. */
@@ -586,6 +611,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_tool_finds_the_same_in_a_store_at_rest),
     TEST(engine_S4_current_runs_are_the_newest_of_their_ids),
     TEST(a_list_fails_if_a_read_within_its_step_does),
+    TEST(engine_S4_a_damaged_row_does_not_make_an_older_run_the_current_one),
     TEST(a_tool_without_memory_has_no_list),
 };
 
