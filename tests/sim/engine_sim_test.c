@@ -66,6 +66,19 @@ static void a_rollback_journal_that_is_gone_stays_gone(void **state)
     on_both(2845);
 }
 
+/* Of campaigns; docs/ledger.md says what they found. */
+static void seeds_that_failed_once_are_played_again(void **state)
+{
+    static const uint64_t FAILED[] = {70003216, 70008231};
+    (void)state;
+    if (IS_CANARY) {
+        skip();
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(FAILED); i++) {
+        on_both(FAILED[i]);
+    }
+}
+
 static void memory_and_sqlite_tell_the_same_story(void **state)
 {
     (void)state;
@@ -81,6 +94,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_promise_is_kept_in_a_world_full_of_faults),
         cmocka_unit_test(memory_and_sqlite_tell_the_same_story),
         cmocka_unit_test(a_rollback_journal_that_is_gone_stays_gone),
+        cmocka_unit_test(seeds_that_failed_once_are_played_again),
     };
     return hf_test_main("engine_sim", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
