@@ -269,7 +269,8 @@ static void step(hf_core *core, hf_lister *lister)
     read->request.look = hf_list_look;
     read->request.backwards = true;
     read->request.row_max = step_max(core, HF_LIST_SUMMARIES_MAX);
-    lister->work.step_max = step_max(core, HF_LIST_ROWS_MAX);
+    lister->work.rows_max = step_max(core, HF_LIST_ROWS_MAX);
+    lister->work.gets_max = step_max(core, HF_LIST_GETS_MAX);
     read->request.len_max = HF_LIST_LEN_MAX;
     if (!lister->has_memory_done) {
         copy_runs(core, lister, &read->arena);
