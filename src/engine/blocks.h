@@ -39,7 +39,7 @@ enum { HF_HOUSE_RANGES_MAX = 4096 }; /* that one tick looks at in memory for som
 #define HF_HOUSE_PACE INT64_C(10000000)
 #define HF_HOUSE_PACE_BUSY INT64_C(40000000) /* beside other commits: a quarter of that ... */
 enum { HF_HOUSE_BEHIND = 2 }; /* ... while no more ranges than this wait for their first block: lists read their rows */
-#define HF_HOUSE_SLACK INT64_C(10000000000)  /* ns: runs that expire within this are deleted together */
+#define HF_HOUSE_SLACK INT64_C(10000000000) /* ns: runs that expire within this are deleted together */
 enum {
     HF_BLOCK_RANGES_MAX = 1 << 20
 }; /* in memory: 16 MiB. Behind them (a thousand million runs) ranges have no block */

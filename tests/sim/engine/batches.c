@@ -2,7 +2,8 @@
  * query and by list, some slow, some stopped midway. Other runs stand by in another namespace, and a third namespace is deleted with its
  * runs. Everything is repeated until it is answered.
  *
- * Y1  a batch acts once on a run: at most one signal of it is in a history; exactly one, if it completed and the run was there before it
+ * Y1  a batch acts once on a run: at most one signal of it is in a history; exactly one, if it completed and the run was there before it. One that
+ *     was asked for again after its operation had ended and was forgotten may act again
  * Y2  it acts in its own namespace only
  * Y3  it acts on no run after its stop was acknowledged
  * Y4  its counts are those of its runs
@@ -123,6 +124,14 @@ static void put_operation(sim_call *call, const sim_batch *batch, hf_pb_start_ba
 #undef USE
 }
 
+/* Whether an operation that was begun when the batch was asked for first may be forgotten by now. Then a call that is sent again, because its
+ * answer was lost, begins another one. */
+static bool may_be_forgotten(const sim_world *world, const sim_batch *batch)
+{
+    int64_t kept = world->knobs.core.operation_kept;
+    return kept > 0 && world->mono + world->wall_offset_max - batch->asked_at >= kept;
+}
+
 static void send_batch(sim_world *world, size_t index)
 {
     sim_batches *all = &world->batches;
@@ -140,7 +149,10 @@ static void send_batch(sim_world *world, size_t index)
             batch->before |= all->runs[i].is_acked && all->runs[i].space == CROWD ? 1u << i : 0;
         }
         batch->listed = all->run_count;
+        batch->asked_at = sim_now(world).wall;
     }
+    batch->may_repeat = batch->may_repeat || may_be_forgotten(world, batch);
+    all->may_repeat_options = all->may_repeat_options || (batch->may_repeat && batch->kind == SIM_BATCH_OPTIONS);
     if (batch->is_list) {
         request->executions.items = HF_ARENA_ARRAY(&call->arena, hf_pb_workflow_execution, batch->listed + 1);
         for (size_t i = 0; i < batch->listed; i++) { /* of other namespaces, too: there they are not */
@@ -550,7 +562,7 @@ static void judge_run(sim_world *world, hf_look *look, const hf_run *run, hf_buf
     if (saw.has_signals && space != CROWD) {
         sim_fail(world, "Y2: a batch has acted on a run in %s", SPACES[space]);
     }
-    if (saw.options > 1 && !all->has_resets) {
+    if (saw.options > 1 && !all->has_resets && !all->may_repeat_options) {
         sim_fail(world, "Y1: one batch has changed the options of run %lld %d times", (long long)run->number,
                  saw.options);
     }
@@ -562,7 +574,7 @@ static void judge_run(sim_world *world, hf_look *look, const hf_run *run, hf_buf
         bool was_before = sscanf(name, "crowd-%u", &index) == 1 && index < 32 && (batch->before >> index & 1) != 0;
         bool is_sure = batch->kind == SIM_BATCH_SIGNAL && batch->state == HF_BATCH_OPERATION_STATE_COMPLETED &&
                        was_before && !all->has_ends && !may_refuse(world);
-        if (saw.signals[i] > 1) {
+        if (saw.signals[i] > 1 && !batch->may_repeat) {
             sim_fail(world, "Y1: batch %s has signaled %s %d times", batch->id, name, saw.signals[i]);
         } else if (is_sure && saw.signals[i] == 0) {
             sim_fail(world, "Y1: batch %s has completed and not signaled %s", batch->id, name);

@@ -209,8 +209,9 @@ static void queues_on_disk_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(changes_come_in_order), TEST(a_reader_waits),    TEST(a_wait_ends_with_the_commit), TEST(a_cursor_may_be_too_old),
-        TEST(an_idle_feed_ends),     TEST(queues_are_listed), TEST(queues_on_disk_are_listed),
+        TEST(changes_come_in_order),     TEST(a_reader_waits),    TEST(a_wait_ends_with_the_commit),
+        TEST(a_cursor_may_be_too_old),   TEST(an_idle_feed_ends), TEST(queues_are_listed),
+        TEST(queues_on_disk_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
