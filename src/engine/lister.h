@@ -73,6 +73,7 @@ typedef struct hf_list_work {
     size_t rows_max;     /* engine-S2: of this step, in order ... */
     size_t gets_max;     /* ... and by their keys */
     int steps;           /* since the core had it */
+    bool has_scanned;    /* rows in order */
     size_t filled;       /* of those found: they were made whole ... */
     size_t filled_len;   /* ... and have so many bytes */
     bool is_done;

@@ -46,6 +46,15 @@ static bool ask(hf_store *store, hf_store_request *inner, hf_store_request *oute
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------ */
 
+/* How many rows are read at once. The first ones are often all that the page needs: those of a batch operation are. */
+static size_t scan_max(hf_list_work *work)
+{
+    size_t wanted = work->found_max - work->found_count + 1;
+    bool is_first = !work->has_scanned && !work->is_count && work->where.order_count == 0;
+    work->has_scanned = true;
+    return is_first && wanted < work->rows_max ? wanted : work->rows_max;
+}
+
 /* The next rows from `from` on; a step has no more of them. */
 static void take_rows(hf_list_work *work, hf_store *store, hf_store_request *request, int64_t from)
 {
@@ -56,7 +65,7 @@ static void take_rows(hf_list_work *work, hf_store *store, hf_store_request *req
         .key = {.a = from},
         .key_end = {.a = work->below},
         .backwards = true,
-        .row_max = work->rows_max,
+        .row_max = scan_max(work),
         .len_max = HF_LIST_LEN_MAX,
         .arena = request->arena,
     };
