@@ -457,14 +457,24 @@ void hf_blocks_tick(hf_core *core)
     }
 }
 
-/* When the next step is due. Beside many commits it waits longer: what it does has time, and retires nobody. */
+/* Whether runs end faster than they get blocks. Ranges are visited in their order: all that wait lie behind this one. */
+static bool is_behind(const hf_core *core)
+{
+    const hf_blocks *all = &core->blocks;
+    int64_t newest = core->run_next / all->size - 2 - all->base; /* that is full */
+    int64_t idx = newest - HF_HOUSE_BEHIND;
+    return idx >= 0 && idx < (int64_t)all->infos.count && all->infos.items[idx].state == HF_BLOCK_LOOSE &&
+           !all->infos.items[idx].is_visited;
+}
+
+/* When the next step is due. Beside many commits it waits longer, if what it does has time: it retires nobody, and lists read few rows. */
 static int64_t pace(hf_core *core)
 {
     hf_blocks *all = &core->blocks;
     uint64_t commits = core->commit_next - all->commit_seen;
     all->commit_seen = core->commit_next;
-    bool is_idle = commits <= 2 || all->victim_count > 0; /* one of them may be its own */
-    return core->now.mono + (is_idle ? HF_HOUSE_PACE : HF_HOUSE_PACE_BUSY);
+    bool is_quick = commits <= 2 || all->victim_count > 0 || is_behind(core); /* one of the commits may be its own */
+    return core->now.mono + (is_quick ? HF_HOUSE_PACE : HF_HOUSE_PACE_BUSY);
 }
 
 /* ---- Answers ------------------------------------------------------------------------------------------------------------- */

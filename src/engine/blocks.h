@@ -33,12 +33,13 @@ typedef struct hf_commit_batch hf_commit_batch;
 typedef struct hf_read hf_read;
 
 /* A step is planned for half a millisecond of the store's thread, and comes every ten: five percent of it. */
-enum { HF_HOUSE_ROWS_MAX = 256, HF_HOUSE_SUMMARIES_MAX = 64 };
+enum { HF_HOUSE_ROWS_MAX = 512, HF_HOUSE_SUMMARIES_MAX = 64 };
 enum { HF_HOUSE_RANGES_MAX = 4096 }; /* that one tick looks at in memory for something to do */
-#define HF_HOUSE_LEN_MAX ((size_t)256 << 10)
+#define HF_HOUSE_LEN_MAX ((size_t)512 << 10)
 #define HF_HOUSE_PACE INT64_C(10000000)
-#define HF_HOUSE_PACE_BUSY INT64_C(40000000) /* beside other commits: a quarter of that */
-#define HF_HOUSE_SLACK INT64_C(10000000000)  /* ns: runs that expire within this are deleted together */
+#define HF_HOUSE_PACE_BUSY INT64_C(40000000) /* beside other commits: a quarter of that ... */
+enum { HF_HOUSE_BEHIND = 2 }; /* ... while no more ranges than this wait for their first block: lists read their rows */
+#define HF_HOUSE_SLACK INT64_C(10000000000) /* ns: runs that expire within this are deleted together */
 enum {
     HF_BLOCK_RANGES_MAX = 1 << 20
 }; /* in memory: 16 MiB. Behind them (a thousand million runs) ranges have no block */

@@ -227,5 +227,5 @@ void hf_changes_wake(hf_core *core)
 void hf_changes_expire(hf_core *core, hf_call *call)
 {
     hf_changes_remove(core, call);
-    hf_call_now(call); /* its cursor was set when it began to wait, or was looked at last */
+    hf_call_reply(core, call); /* its cursor was set when it began to wait, or was looked at last */
 }

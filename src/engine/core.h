@@ -86,7 +86,7 @@ typedef struct hf_core_options {
     uint64_t trim_count;        /* fewest commits to cut from the journal at once, unless they are long; 0 = 64 */
     uint64_t incarnation;       /* to keep, when a process opens its store again; 0 = a new process */
     size_t
-        list_step_max; /* runs and rows that one step of a list or of housekeeping takes; 0 = HF_LIST_RUNS_MAX, HF_LIST_ROWS_MAX */
+        list_step_max; /* runs and rows that one step of a list or of housekeeping takes; 0 = HF_LIST_RUNS_MAX, HF_LIST_ROWS_MAX and the like */
     int64_t block_size;       /* runs of a block (ledger/blocks.h), always the same for one store; 0 = HF_BLOCK_RUNS */
     bool has_retention;       /* the namespace "default" keeps runs for this long from now on: */
     int64_t retention;        /* ns; 0 = for ever */

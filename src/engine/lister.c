@@ -269,7 +269,8 @@ static void step(hf_core *core, hf_lister *lister)
     read->request.look = hf_list_look;
     read->request.backwards = true;
     read->request.row_max = step_max(core, HF_LIST_SUMMARIES_MAX);
-    lister->work.step_max = step_max(core, HF_LIST_ROWS_MAX);
+    lister->work.rows_max = step_max(core, HF_LIST_ROWS_MAX);
+    lister->work.gets_max = step_max(core, HF_LIST_GETS_MAX);
     read->request.len_max = HF_LIST_LEN_MAX;
     if (!lister->has_memory_done) {
         copy_runs(core, lister, &read->arena);
@@ -278,9 +279,9 @@ static void step(hf_core *core, hf_lister *lister)
         }
     }
     if (lister->has_memory_done) {
-        const hf_list_work *work = &lister->work; /* a block that begins before `from` may reach beyond it */
-        read->request.key = (hf_key){.a = work->from > HF_BLOCK_RUNS ? work->from - HF_BLOCK_RUNS : 0};
-        read->request.key_end = (hf_key){.a = work->below > 0 ? work->below : 1};
+        hf_list_aim(&lister->work, &read->request);
+        read->request.goes_on = hf_list_goes_on;
+        lister->work.steps = 1;
     }
     if (read->arena.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");

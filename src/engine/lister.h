@@ -6,12 +6,13 @@
  *     3. the rows of runs that were found in blocks, for what an entry of a block does not have
  *
  * The core's thread copies what a step needs of memory and asks the store for rows. The filter is evaluated on the store's thread, between
- * two commits (lister_look.c). While a step is out, `work` belongs to that thread.
+ * two commits (lister_look.c). While a step is out, `work` belongs to that thread. It goes on with the next step by itself until somebody else wants the
+ * store: beside work a list then waits for a few commits, not for one with each step.
  *
  * engine-S1  A list sees everything that was decided before it was asked: a change that is in no row is in a run in memory, and rows are read
  *     by requests that come after the commits of all others. Its answer waits for the open batch, like every other.
- * engine-S2  A step takes at most HF_LIST_RUNS_MAX runs, HF_LIST_SUMMARIES_MAX summaries, one block and HF_LIST_ROWS_MAX rows, and ends with the
- *     row with which HF_LIST_LEN_MAX bytes are reached.
+ * engine-S2  A step takes at most HF_LIST_RUNS_MAX runs, HF_LIST_SUMMARIES_MAX summaries, one block, HF_LIST_ROWS_MAX rows in order and
+ *     HF_LIST_GETS_MAX by their keys, and ends with the row with which HF_LIST_LEN_MAX bytes are reached.
  * engine-S4  A list of current runs (lister_current.c) has of each workflow id the newest run that began before its first page was asked for, if the id still
  *     leads to it, and no other.
  * engine-S3  A page token is sealed, and valid only for the namespace, the method and the query that it was given for. */
@@ -22,12 +23,15 @@
 #include "engine/load.h"
 #include "run/visible.h"
 
-/* Planned for at most a millisecond of the store's thread: some hundred rows are decoded in half of that. */
-enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 256, HF_LIST_SUMMARIES_MAX = 64 };
-#define HF_LIST_LEN_MAX ((size_t)128 << 10)
+/* Planned for at most a millisecond of the store's thread: rows that are read in order take 1.5 us each. Beside work every step waits for a commit, so
+ * smaller steps make lists that take longer. */
+enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 512, HF_LIST_GETS_MAX = 256, HF_LIST_SUMMARIES_MAX = 64 };
+#define HF_LIST_LEN_MAX ((size_t)512 << 10)
 #define HF_LIST_PAGE_MAX 1000 /* runs on a page, and what a caller gets that does not say */
 #define HF_LIST_PAGE_LEN \
     ((size_t)2 << 20) /* bytes of their texts: a page ends with the run with which it has more, but has one at least */
+#define HF_LIST_STEPS_MAX \
+    64 /* that follow each other on the store's thread while nobody else waits for it; then the core looks after the list */
 #define HF_LISTERS_MAX 64 /* lists and counts at a time; further ones are refused */
 #define HF_LIST_STATUS_COUNT 9
 
@@ -66,7 +70,10 @@ typedef struct hf_list_work {
     uint64_t damaged;    /* rows that cannot be read */
     hf_status status;    /* HF_ERR_NOMEM */
     int64_t from, below; /* numbers of the runs that are left to look at: from <= number < below */
-    size_t step_max;     /* engine-S2 */
+    size_t rows_max;     /* engine-S2: of this step, in order ... */
+    size_t gets_max;     /* ... and by their keys */
+    int steps;           /* since the core had it */
+    bool has_scanned;    /* rows in order */
     size_t filled;       /* of those found: they were made whole ... */
     size_t filled_len;   /* ... and have so many bytes */
     bool is_done;
@@ -117,6 +124,10 @@ void hf_lists_deinit(hf_core *core);
 void hf_list_look(hf_store *store, hf_store_request *request);
 /* Reads more within a step. False: the list fails as this read did. */
 bool hf_list_ask(hf_list_work *work, hf_store_request *inner);
+/* Then, if nobody else waits for that thread: the next step. */
+bool hf_list_goes_on(hf_store_request *request);
+/* Which summaries a step reads. */
+void hf_list_aim(const hf_list_work *work, hf_store_request *request);
 void hf_list_take(hf_list_work *work, const hf_visible *run, bool is_light);
 /* The run of a row; its texts lie in the row and in work->scratch. False: it cannot be read, or there is no memory. */
 bool hf_list_read_row(hf_list_work *work, hf_store *store, const hf_row *row, hf_visible *ret_run);

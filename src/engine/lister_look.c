@@ -2,6 +2,7 @@
  * touched here but the hf_list_work of this list. */
 #include "engine/lister.h"
 
+#include "ledger/blocks.h"
 #include "ledger/rows.h"
 
 #include <stdlib.h>
@@ -200,4 +201,25 @@ void hf_list_look(hf_store *store, hf_store_request *request)
         work->scratch.status != HF_OK) {
         work->status = HF_ERR_NOMEM;
     }
+}
+
+void hf_list_aim(const hf_list_work *work, hf_store_request *request)
+{
+    /* A block that begins before `from` may reach beyond it. */
+    request->key = (hf_key){.a = work->from > HF_BLOCK_RUNS ? work->from - HF_BLOCK_RUNS : 0};
+    request->key_end = (hf_key){.a = work->below > 0 ? work->below : 1};
+}
+
+bool hf_list_goes_on(hf_store_request *request)
+{
+    hf_list_work *work = &((hf_read *)request->state)->lister->work;
+    hf_assert(request->key_end.a > 0 &&
+              work->steps > 0); /* all runs in memory were looked at: the core is not needed */
+    if (request->status != HF_OK || work->status != HF_OK || work->is_done || work->steps == HF_LIST_STEPS_MAX) {
+        return false;
+    }
+    work->steps++;
+    hf_arena_reset(request->arena); /* nothing of a step is needed by the next one */
+    hf_list_aim(work, request);
+    return true;
 }

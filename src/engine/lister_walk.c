@@ -5,7 +5,7 @@
 #include "ledger/blocks.h"
 #include "ledger/rows.h"
 
-_Static_assert(HF_BLOCK_RUNS / 4 <= HF_LIST_ROWS_MAX, "engine-S2");
+_Static_assert(HF_BLOCK_RUNS / 4 <= HF_LIST_GETS_MAX, "engine-S2");
 #define OTHERS_MAX   \
     (HF_BLOCK_RUNS / \
      4) /* runs that a block leaves out, above which the rows of its range are read one after the other */
@@ -34,6 +34,15 @@ static bool was_in_memory(const hf_list_work *work, int64_t number)
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------------ */
 
+/* How many rows are read at once. The first ones are often all that the page needs: those of a batch operation are. */
+static size_t scan_max(hf_list_work *work)
+{
+    size_t wanted = work->found_max - work->found_count + 1;
+    bool is_first = !work->has_scanned && !work->is_count && work->where.order_count == 0;
+    work->has_scanned = true;
+    return is_first && wanted < work->rows_max ? wanted : work->rows_max;
+}
+
 /* The next rows from `from` on; a step has no more of them. */
 static void take_rows(hf_list_work *work, hf_store *store, hf_store_request *request, int64_t from)
 {
@@ -44,7 +53,7 @@ static void take_rows(hf_list_work *work, hf_store *store, hf_store_request *req
         .key = {.a = from},
         .key_end = {.a = work->below},
         .backwards = true,
-        .row_max = work->step_max,
+        .row_max = scan_max(work),
         .len_max = HF_LIST_LEN_MAX,
         .arena = request->arena,
     };
@@ -122,7 +131,7 @@ static void take_range(hf_list_work *work, hf_store *store, hf_store_request *re
             return;
         }
         left -= is_other ? 1 : 0;
-        if (work->looked_up >= HF_LIST_ROWS_MAX) {
+        if (work->looked_up >= HF_LIST_GETS_MAX) {
             return; /* engine-S2: the next step goes on with this range */
         }
     }
@@ -155,7 +164,7 @@ static void take_block(hf_list_work *work, hf_store *store, hf_store_request *re
         return;
     }
     work->blocks_read++;
-    take_range(work, store, request, first, runs, count, &summary->others, work->step_max);
+    take_range(work, store, request, first, runs, count, &summary->others, work->gets_max);
 }
 
 /* ---- The walk -------------------------------------------------------------------------------------------------------------- */
@@ -175,7 +184,7 @@ static bool take_summary(hf_list_work *work, hf_store *store, hf_store_request *
     }
     work->blocks_skipped += is_counted ? 0 : 1;
     /* A range that is counted is done in one step, or its runs would be counted again. */
-    take_range(work, store, request, first, NULL, 0, &summary->others, is_counted ? OTHERS_MAX + 1 : work->step_max);
+    take_range(work, store, request, first, NULL, 0, &summary->others, is_counted ? OTHERS_MAX + 1 : work->gets_max);
     hf_assert(!is_counted || work->below <= first || work->status != HF_OK || request->status != HF_OK);
     return summary->others.count == 0;
 }
@@ -232,7 +241,7 @@ static bool fill_one(hf_list_work *work, hf_store *store, hf_store_request *requ
 /* True: all on the page are whole. */
 static bool fill(hf_list_work *work, hf_store *store, hf_store_request *request)
 {
-    size_t left = work->step_max;
+    size_t left = work->gets_max;
     while (work->filled < work->found_count && left > 0) {
         hf_list_found *found = &work->found[work->filled];
         bool is_light = found->is_light;
@@ -253,7 +262,7 @@ static bool fill(hf_list_work *work, hf_store *store, hf_store_request *request)
 
 void hf_list_walk(hf_list_work *work, hf_store *store, hf_store_request *request)
 {
-    hf_assert(work->from <= work->below && work->step_max > 0);
+    hf_assert(work->from <= work->below && work->rows_max > 0 && work->gets_max > 0);
     bool is_over = work->below <= work->from || hf_list_is_full(work);
     if (!is_over) {
         walk(work, store, request);

@@ -51,7 +51,8 @@ hf_call *hf_polls_first(const hf_core *core)
     return first;
 }
 
-/* A poll that has waited long enough is answered without a task, a history poll with the events that are there. */
+/* A poll that has waited long enough. A poll of tasks is answered at once, because its answer names nothing; all others name a run, or a place behind
+ * changes, and their answers wait for the open batch like every other (engine-E1). */
 static void expire(hf_core *core, hf_call *call)
 {
     if (call->place == HF_PLACE_QUERY) {
@@ -71,9 +72,11 @@ static void expire(hf_core *core, hf_call *call)
     if (call->place == HF_PLACE_QUEUE) {
         hf_match_unpark(core, call);
         hf_call_response(core, call);
+        if (core->status == HF_OK) {
+            hf_call_now(call);
+        }
     } else if (call->method == HF_METHOD_READ_STREAM) {
         hf_read_stream_expire(core, call);
-        return;
     } else {
         hf_page page = {.run = ((hf_history_watch *)call->parked)->run, .next = 1};
         char bytes[HF_TOKEN_LEN];
@@ -87,9 +90,7 @@ static void expire(hf_core *core, hf_call *call)
         hf_str first = hf_str_of_len(bytes, sizeof bytes);
         response->next_page_token =
             hf_arena_copy(call->arena, request->next_page_token.len > 0 ? request->next_page_token : first);
-    }
-    if (core->status == HF_OK) {
-        hf_call_now(call); /* it tells of no change that could be lost */
+        hf_call_reply(core, call);
     }
 }
 

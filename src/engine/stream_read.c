@@ -339,5 +339,5 @@ void hf_read_stream_expire(hf_core *core, hf_call *call)
 {
     hf_watch_remove(core, call);
     hf_assert(call->response != NULL); /* made before it was parked */
-    hf_call_now(call);
+    hf_call_reply(core, call);
 }

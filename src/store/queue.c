@@ -46,6 +46,14 @@ static bool take(hf_store_queue *queue, hf_list *ret_taken)
     }
 }
 
+static bool is_idle(hf_store_queue *queue, const hf_list *taken)
+{
+    hf_spin_lock(&queue->lock);
+    bool is_idle = hf_list_is_empty(&queue->waiting) && !queue->closing;
+    hf_spin_unlock(&queue->lock);
+    return is_idle && hf_list_is_empty(taken);
+}
+
 static void queue_main(void *arg)
 {
     hf_store_queue *queue = arg;
@@ -54,7 +62,9 @@ static void queue_main(void *arg)
         for (hf_node *node = hf_list_pop_front(&taken); node != NULL; node = hf_list_pop_front(&taken)) {
             hf_store_request *request = HF_CONTAINER(node, hf_store_request, link);
             hf_assert(request->done != NULL);
-            hf_store_execute(queue->store, request);
+            do {
+                hf_store_execute(queue->store, request);
+            } while (request->goes_on != NULL && is_idle(queue, &taken) && request->goes_on(request));
             request->done(request);
         }
     }

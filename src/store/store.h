@@ -152,6 +152,9 @@ struct hf_store_request {
     /* GET, SCAN: called with the results, on the thread that executed the request and before anybody else sees them; NULL = not called. It may
      * ask the store for more. For work that belongs on that thread. */
     void (*look)(hf_store *store, hf_store_request *request);
+    /* GET, SCAN: called by the queue's thread behind a step of longer work, if nothing else waits for that thread. True = the request was made ready for
+     * the next step, which is executed at once, and `done` is called later; false = it is done. NULL = false. */
+    bool (*goes_on)(hf_store_request *request);
     void (*done)(hf_store_request *request); /* called by hf_store_queue; not used by execute */
     void *state;                             /* the requester's own */
     void *owner;                             /* the submitter's, for `done` */

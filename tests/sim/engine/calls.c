@@ -51,15 +51,6 @@ static bool says_nothing(const sim_call *call)
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;
         return response->task_token.len == 0;
     }
-    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: {
-        const hf_pb_get_workflow_execution_history_response *response = call->call.response;
-        return response->history.len == 0;
-    }
-    case HF_METHOD_READ_STREAM: { /* one that has waited long enough */
-        const hf_pb_read_stream_request *request = call->call.request;
-        const hf_pb_read_stream_response *response = call->call.response;
-        return request->wait_new_record && response->records.len == 0 && !response->is_end && !response->is_gap;
-    }
     default:
         return false;
     }

@@ -164,12 +164,26 @@ void sim_check_current(sim_world *world, int workflow, hf_str run_id, int64_t ne
     }
 }
 
+/* Whether a deletion by this workflow id was asked for and is not answered: it may find a run that began since. */
+static bool is_being_deleted(const sim_world *world, int workflow)
+{
+    for (size_t i = 0; i < world->ops.count; i++) {
+        const sim_op *op = &world->ops.items[i];
+        if (op->kind == SIM_OP_DELETE && op->workflow == workflow && op->run_id[0] == '\0' &&
+            op->outcome == SIM_UNKNOWN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sim_is_gone_below(const sim_world *world, const sim_run_log *log)
 {
     int workflow = 0;
     return (world->is_retaining && !world->is_settled) ||
            (sscanf(log->workflow_id, "wf-%d", &workflow) == 1 && workflow < SIM_WORKFLOWS_MAX &&
-            number_of(world, hf_str_of(log->run_id)) < world->gone_below[workflow]);
+            (number_of(world, hf_str_of(log->run_id)) < world->gone_below[workflow] ||
+             is_being_deleted(world, workflow)));
 }
 
 bool sim_may_be_gone(const sim_world *world, const char *run_id)

@@ -208,7 +208,11 @@ static void execute(sim_world *world, sim_request *entry)
         request->status = hf_fail(&request->op, HF_ERR_IO, "a fault");
         return;
     }
-    hf_store_execute(&world->view, request);
+    int more =
+        world->seed % 8 == 6 ? (int)(world->steps % 3) : 0; /* steps of a list that find nobody else in the queue */
+    do {
+        hf_store_execute(&world->view, request);
+    } while (request->goes_on != NULL && more-- > 0 && request->goes_on(request));
     note_failure(world, request->status);
 }
 

@@ -378,6 +378,22 @@ static void engine_K5_others_come_first(void **state)
     check();
 }
 
+/* Else every list would read the rows of all runs that ended since the work began. A range takes two steps here: at the pace beside commits, longer than
+ * its runs take to end. */
+static void blocks_keep_up_with_a_busy_engine(void **state)
+{
+    enum { RANGES = 40, SIZE = 4 };
+    (void)state;
+    again(&(hf_core_options){.block_size = SIZE, .list_step_max = SIZE / 2});
+    for (int i = 0; i < RANGES * SIZE; i++) {
+        char step[120];
+        (void)snprintf(step, sizeof step, "start w%d; signal w%d a; signal w%d b; terminate w%d", i, i, i, i);
+        hf_rig_do(&rig, step);
+        pass(HF_HOUSE_PACE);
+    }
+    assert_in_range(rows_of(HF_TABLE_BLOCK), RANGES - 2 - 2 * HF_HOUSE_BEHIND, RANGES);
+}
+
 /* With many at a time, and a crash behind every commit. */
 static void retention_survives_crashes(void **state)
 {
@@ -442,6 +458,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(engine_K4_a_run_may_have_a_span_of_its_own, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(a_longer_retention_is_in_time, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(engine_K5_others_come_first, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(blocks_keep_up_with_a_busy_engine, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(retention_survives_crashes, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(without_memory_it_breaks_cleanly, open_rig, close_rig),
     };

@@ -88,6 +88,26 @@ static void a_reader_waits(void **state)
     assert_int_equal(slot->call.status, HF_ERR_CANCELED);
 }
 
+/* engine-F1: its cursor is behind changes that a crash could undo. */
+static void a_wait_ends_with_the_commit(void **state)
+{
+    (void)state;
+    begin();
+    hf_rig_call *slot = ask("c", HF_RIG_NS, 0, true);
+    rig.hold = true;
+    (void)hf_rig_step(&rig, "start x ns=other");
+    hf_store_request *commit = hf_core_seal(rig.core, rig.now);
+    assert_non_null(commit);
+    rig.now.mono += hf_seconds(20).ns;
+    hf_core_tick(rig.core, rig.now);
+    assert_false(slot->done);
+    hf_store_execute(rig.store, commit);
+    hf_core_done(rig.core, commit, rig.now);
+    rig.hold = false;
+    hf_rig_settle(&rig);
+    assert_string_equal(answer(slot), "");
+}
+
 static void a_cursor_may_be_too_old(void **state)
 {
     (void)state;
@@ -189,8 +209,9 @@ static void queues_on_disk_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(changes_come_in_order), TEST(a_reader_waits),    TEST(a_cursor_may_be_too_old),
-        TEST(an_idle_feed_ends),     TEST(queues_are_listed), TEST(queues_on_disk_are_listed),
+        TEST(changes_come_in_order),     TEST(a_reader_waits),    TEST(a_wait_ends_with_the_commit),
+        TEST(a_cursor_may_be_too_old),   TEST(an_idle_feed_ends), TEST(queues_are_listed),
+        TEST(queues_on_disk_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

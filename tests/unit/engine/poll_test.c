@@ -256,6 +256,53 @@ static void a_poll_for_the_end_is_answered_without_events_when_its_time_is_over(
         count_of(((hf_pb_get_workflow_execution_history_response *)hf_rig_slot(&rig, "h")->call.response)->history), 1);
 }
 
+/* Time passes, but no commit does. */
+static void expire_held(void)
+{
+    rig.now.mono += hf_seconds(20).ns;
+    rig.now.wall += hf_seconds(20).ns;
+    hf_core_tick(rig.core, rig.now);
+    hf_core_release(rig.core, rig.now);
+}
+
+/* engine-E1: its token names a run, which a crash could undo. */
+static void a_poll_of_a_run_that_is_not_durable_waits_for_the_commit(void **state)
+{
+    (void)state;
+    rig.hold = true;
+    (void)hf_rig_step(&rig, "start wf");
+    hf_rig_call *slot = hf_rig_slot(&rig, "h");
+    assert_null(history("h", CLOSE, true, 0, HF_STR("")));
+    hf_store_request *commit = hf_core_seal(rig.core, rig.now);
+    assert_non_null(commit);
+    expire_held();
+    assert_false(slot->done);
+    hf_store_execute(rig.store, commit);
+    hf_core_done(rig.core, commit, rig.now);
+    rig.hold = false;
+    hf_rig_settle(&rig);
+    assert_true(slot->done);
+    assert_int_equal(slot->call.status, HF_OK);
+    const hf_pb_get_workflow_execution_history_response *response = slot->call.response;
+    assert_int_equal(count_of(response->history), 0);
+    assert_true(response->next_page_token.len > 0);
+}
+
+/* It names nothing. */
+static void a_poll_of_tasks_does_not_wait_for_a_commit(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "poll queue=other timeout=1s => parked");
+    rig.hold = true;
+    (void)hf_rig_step(&rig, "start wf");
+    hf_store_request *commit = hf_core_seal(rig.core, rig.now);
+    assert_non_null(commit);
+    expire_held();
+    assert_true(hf_rig_slot(&rig, "w")->done);
+    hf_store_execute(rig.store, commit);
+    hf_core_done(rig.core, commit, rig.now);
+}
+
 static void pages_give_every_event_once(void **state)
 {
     (void)state;
@@ -385,6 +432,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_poll_for_the_end_gets_exactly_the_closing_event),
     TEST(a_look_for_the_end_of_an_open_run_gets_nothing),
     TEST(a_poll_for_the_end_is_answered_without_events_when_its_time_is_over),
+    TEST(a_poll_of_a_run_that_is_not_durable_waits_for_the_commit),
+    TEST(a_poll_of_tasks_does_not_wait_for_a_commit),
     TEST(pages_give_every_event_once),
     TEST(a_poll_for_new_events_is_woken_by_them),
     TEST(a_page_token_that_was_not_given_out_is_refused),

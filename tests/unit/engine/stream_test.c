@@ -114,6 +114,25 @@ static void nobody_is_told_before_the_commit(void **state)
     hf_rig_do(&rig, "is s says=0:a/1; is l says=0:a/1");
 }
 
+/* engine-E1: its answer names a run, which a crash could undo. */
+static void a_wait_at_a_run_that_is_not_durable_ends_with_the_commit(void **state)
+{
+    (void)state;
+    rig.hold = true;
+    (void)hf_rig_step(&rig, "start wf");
+    hf_rig_call *slot = hf_rig_step(&rig, "stream wf wait timeout=1s");
+    hf_store_request *commit = hf_core_seal(rig.core, rig.now);
+    assert_non_null(commit);
+    rig.now.mono += hf_seconds(1).ns;
+    hf_core_tick(rig.core, rig.now);
+    assert_false(slot->done);
+    hf_store_execute(rig.store, commit);
+    hf_core_done(rig.core, commit, rig.now);
+    rig.hold = false;
+    hf_rig_settle(&rig);
+    hf_rig_do(&rig, "is s says=/0");
+}
+
 SCRIPT(a_reader_that_waits_goes_on_with_the_next_run,
        "start wf; poll; complete publish=a timer t 1h; signal wf s; poll; stream wf wait from=1 => parked; complete "
        "continue; is s => parked;"
@@ -285,6 +304,7 @@ int main(void)
         TEST(a_page_has_a_bound),
         TEST(a_reader_is_woken_by_the_commit),
         TEST(nobody_is_told_before_the_commit),
+        TEST(a_wait_at_a_run_that_is_not_durable_ends_with_the_commit),
         TEST(a_reader_that_waits_goes_on_with_the_next_run),
         TEST(a_reader_of_a_run_follows_its_chain_alone),
         TEST(a_long_chain_is_read_from_its_beginning),

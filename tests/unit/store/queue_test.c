@@ -190,9 +190,89 @@ static void queue_that_cannot_open_closes_the_store(void **state)
     }
 }
 
+/* ---- Steps that follow each other ----------------------------------------------------------------------------------------- */
+
+typedef struct walker {
+    asked asked;
+    int left;     /* steps */
+    int followed; /* steps that followed at once */
+    asked other;  /* comes while the first step is executed */
+} walker;
+
+static walker *the_walker;
+
+static bool walk_on(hf_store_request *request)
+{
+    (void)request;
+    HF_CHECK(the_walker->other.seen); /* else something waits */
+    if (the_walker->left == 0) {
+        return false;
+    }
+    the_walker->left--;
+    the_walker->followed++;
+    return true;
+}
+
+static void walked(hf_store_request *request)
+{
+    (void)request;
+    if (atomic_fetch_add(&the_crowd->done, 1) == 1) {
+        atomic_store(&the_crowd->all_done, 1);
+        the_crowd->env->ops->word_wake(the_crowd->env, &the_crowd->all_done, 1);
+    }
+}
+
+static hf_status walk_execute(hf_store *store, hf_store_request *request)
+{
+    walker *w = the_walker;
+    (void)store;
+    if (request == &w->other.request) {
+        w->other.seen = true;
+    } else if (!w->asked.seen) {
+        w->asked.seen = true;
+        hf_store_queue_submit(the_crowd->queue, &w->other.request);
+    }
+    return HF_OK;
+}
+
+static const hf_store_ops WALK_OPS = {
+    .name = "walk", .execute = walk_execute, .last_commit = probe_last_commit, .close = probe_close};
+
+/* A request that goes on gives way to one that waits, and is then done: its submitter sends the next step. */
+static void a_request_goes_on_only_while_nothing_waits(void **state)
+{
+    (void)state;
+    static crowd c;
+    walker w = {.left = 5};
+    memset(&c, 0, sizeof c);
+    the_crowd = &c;
+    the_walker = &w;
+    c.env = hf_env_posix();
+    c.probe.base.ops = &WALK_OPS;
+    hf_op op;
+    hf_op_init(&op);
+    assert_int_equal(hf_store_queue_open(&op, c.env, &c.probe.base, &c.queue), HF_OK);
+    w.other.request = (hf_store_request){.verb = HF_STORE_STATS, .done = walked};
+    w.asked.request = (hf_store_request){.verb = HF_STORE_STATS, .done = walked, .goes_on = walk_on};
+    hf_store_queue_submit(c.queue, &w.asked.request);
+    while (atomic_load(&c.all_done) == 0) {
+        (void)c.env->ops->word_wait(c.env, &c.all_done, 0, HF_INSTANT_NEVER);
+    }
+    assert_int_equal(w.followed, 0); /* the other one waited */
+    atomic_store(&c.done, 1);
+    atomic_store(&c.all_done, 0);
+    hf_store_queue_submit(c.queue, &w.asked.request);
+    while (atomic_load(&c.all_done) == 0) {
+        (void)c.env->ops->word_wait(c.env, &c.all_done, 0, HF_INSTANT_NEVER);
+    }
+    assert_int_equal(w.followed, 5); /* nothing did */
+    hf_store_queue_close(c.queue);
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(queue_executes_in_order_and_closes_when_all_is_done),
     cmocka_unit_test(queue_executes_in_order_on_real_threads),
+    cmocka_unit_test(a_request_goes_on_only_while_nothing_waits),
     cmocka_unit_test(queue_that_was_never_used_closes),
     cmocka_unit_test(queue_that_cannot_open_closes_the_store),
 };
