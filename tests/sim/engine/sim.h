@@ -558,8 +558,6 @@ typedef struct sim_batch {
     int rate;
     unsigned before;    /* bit i: run i was acknowledged before it was asked for */
     size_t listed;      /* runs that there were then */
-    int64_t asked_at;   /* wall ns: the first time */
-    bool may_repeat;    /* its operation may have been forgotten when it was asked for again */
     int64_t stopped_at; /* wall ns: its stop was acknowledged */
     int32_t state;      /* as it was last described */
     int64_t acted;      /* the same: on so many runs */
@@ -579,7 +577,6 @@ typedef struct sim_batches {
     bool has_ends;           /* some batch ends runs */
     bool has_resets;         /* some batch resets them */
     bool has_options;        /* some batch changes options ... */
-    bool may_repeat_options; /* ... and may do it again */
     bool is_doomed;          /* a namespace is to be deleted */
     bool is_gone;            /* it was registered again after that */
 } sim_batches;
