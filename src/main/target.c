@@ -259,9 +259,8 @@ int hf_target_reach(hf_target *target)
     if (status == HF_OK) {
         return HF_EXIT_FINE;
     }
-    return hf_complain(status == HF_ERR_DENIED && target->kind == HF_TARGET_SERVER ? HF_EXIT_DENIED
-                                                                                   : HF_EXIT_CANNOT_OPEN,
-                       "%s", hf_error_text());
+    return hf_complain(status == HF_ERR_DENIED ? HF_EXIT_DENIED : HF_EXIT_CANNOT_OPEN, "%s",
+                       hf_reason_of(hf_error_text()));
 }
 
 int hf_target_open(hf_target *target, const hf_tool_args *args)

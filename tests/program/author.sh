@@ -55,7 +55,7 @@ refused 3 'is not a history' replay none.json --plugin "$hello"
 mkdir histories
 cp "$tests/program/history/hello.json" histories/1.json
 "$holdfast" replay histories --plugin "$hello" --verbose >out 2>&1 || fail "replay: $(cat out)"
-grep -q '^1 histories replayed: 1 the same, 0 differ$' out || fail "replay: $(cat out)"
+grep -q '^1 history replayed: 1 the same, 0 differ$' out || fail "replay: $(cat out)"
 sed 's/"0.010s"/"0.020s"/' histories/1.json >histories/2.json
 refused 1 'the history has TimerStarted id=1 span=20ms (event 5), the workflow made StartTimer id=1 span=10ms' replay histories --plugin "$hello"
 grep -q '^2 histories replayed: 1 the same, 1 differ$' out || fail "replay: $(cat out)"
