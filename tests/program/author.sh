@@ -45,6 +45,22 @@ wait "$pid" || fail "the worker ended with $?: $(cat err)"
 pid=
 exec 3<&-
 
+# Verbs while a worker opens the file: they ask it, or it waits for them.
+for ((i = 0; i < 10; i++)); do
+    "$holdfast" worker hello.db --plugin "$hello" --queue greetings >said 2>err &
+    pid=$!
+    for ((k = 0; k < 4; k++)); do
+        "$holdfast" start hello.db hello '"you"' --id "race-$i-$k" --queue greetings >out 2>&1 || fail "start while a worker opens the file: $(cat out)"
+    done
+    until grep -q 'worker of the task queue' said; do
+        kill -0 "$pid" 2>/dev/null || fail "the worker ended: $(cat err)"
+        sleep 0.01
+    done
+    kill -9 "$pid"
+    wait "$pid" || true
+done
+pid=
+
 # Histories that earlier versions recorded are replayed by other programs (tests/replay); here is one of hello, and one that differs.
 refused 2 'needs histories and a plugin' replay hello.db
 refused 3 'No such file' replay nowhere.json --plugin "$hello"
