@@ -269,7 +269,12 @@ for kind in owned server; do
     says "CardDeclined: insufficient funds"
     says "child the-payment"
     says "activity decline"
-
+    run 0 start $target patient --id tired --queue q
+    run 0 cancel $target tired --reason 'no need any more'
+    run 1 result $target tired
+    says "canceled: no need any more"
+    run 0 why $target tired
+    says "WorkflowCanceled: no need any more"
 done
 
 # What is stuck, and why.
