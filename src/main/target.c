@@ -261,8 +261,7 @@ int hf_target_find(hf_target *target, const hf_tool_args *args)
 
 static hf_status open_it(hf_target *target)
 {
-    return hf_open(target->address, &target->service,
-                   .api_key = target->api_key[0] != '\0' ? target->api_key : NULL);
+    return hf_open(target->address, &target->service, .api_key = target->api_key[0] != '\0' ? target->api_key : NULL);
 }
 
 int hf_target_reach(hf_target *target)
