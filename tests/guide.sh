@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The programs of the guide are programs: guide.sh FOLDER HEADERS LIBRARY-FLAGS HOLDFAST SCRATCH CC CXX. Each block of README.md and docs/guide that
 # begins with ```c run or ```cpp run is compiled and run; a block ```sh run is run by bash, in a folder of its own page, where `holdfast` and
-# what the blocks before it have made can be found. A block that follows ```c file=NAME is written to that file of the folder.
+# what the blocks before it have made can be found. A block that follows ```c file=NAME is written to that file of the folder;
+# such files are plugins, and are compiled.
 set -euo pipefail
 source=$1 headers=$2 libraries=$3 holdfast=$4 scratch=$5 cc=$6 cxx=$7
 rm -rf "$scratch"
@@ -31,6 +32,14 @@ for page in "$source"/README.md "$source"/docs/guide/*.md; do
     mkdir -p "$folder"
     blocks "$page" "$folder"
     cd "$folder"
+    for file in *.c *.cpp; do # plugins
+        case $file in
+        '*'* | [0-9][0-9].*) continue ;;
+        *.c) "$cc" -std=c11 -Wall -Wextra -Werror -shared -fPIC -I"$headers" "$file" -o "$file.so" ;;
+        *.cpp) "$cxx" -std=c++17 -Wall -Wextra -Werror -shared -fPIC -I"$headers" "$file" -o "$file.so" ;;
+        esac || { printf 'FAILED: %s of %s\n' "$file" "$page" && exit 1; }
+        printf '%s %s\n' "$name" "$file"
+    done
     for block in [0-9][0-9].*; do
         [[ -e $block ]] || continue
         count=$((count + 1))

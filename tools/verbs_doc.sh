@@ -21,8 +21,8 @@ sentence in `hf_error_text()`.
 |---|---|
 | fiber | the body of a fiber; an activity with `.on_fiber` is one, but the verbs of `activity.h` answer it as in the column "activity" |
 | workflow | the main fiber of a workflow, and the fibers that it forks |
-| handler | a handler of signals or updates (to come) |
-| query | a query, a validator or a condition: it reads and changes nothing (to come) |
+| handler | a handler of signals or updates |
+| query | a query, a validator or a condition: it reads and changes nothing |
 | activity | an activity on a thread of its own, as they are without `.on_fiber`; also any job on a pool thread (`hf_fork` with `.on` a pool), for which the verbs of `activity.h` are misuse |
 | thread | a thread that the library did not start; functions that make an object need `.runtime` |
 | forked | a process that fork() made, inside a scope of the parent. `hf_runtime_new` and `hf_run` work on a thread outside a scope |

@@ -47,6 +47,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -449,6 +450,15 @@ template <class F> hf_status call_activity(hf_payload in, hf_payload *ret_out)
         return fail_with_current();
     }
 }
+template <class F> hf_status call_reply(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    try {
+        invoke_into(*static_cast<F *>(arg), in, ret_out);
+        return HF_OK;
+    } catch (...) {
+        return fail_with_current();
+    }
+}
 template <class F> hf_status call_body(void *arg)
 {
     std::unique_ptr<F> function(static_cast<F *>(arg));
@@ -520,6 +530,37 @@ std::optional<T> signal_within(const char *name, std::chrono::duration<Rep, Peri
     return decode<T>(out.view());
 }
 
+// A value in the memory of the run: it stays when the function has returned, as handlers need it. It is not destroyed, and so it has nothing to free.
+//
+//     auto &stage = holdfast::keep<const char *>("charging");
+//     holdfast::on_query("stage", [&stage] { return std::string(stage); });
+template <class T> T &keep(T first = T())
+{
+    static_assert(std::is_trivially_destructible_v<T>,
+                  "keep() is for numbers, const char *, arrays and structs of them");
+    void *at = hf_workflow_alloc(sizeof(T));
+    if (at == nullptr) {
+        throw std::bad_alloc();
+    }
+    return *new (at) T(std::move(first));
+}
+
+// Answers queries with a function that has one parameter, or none. It is called after the end of the workflow, too: let it capture what keep() returned
+// and nothing that is on the stack.
+template <class F> void on_query(const char *name, F handler)
+{
+    hf_on_query_options options = hf_on_query_options();
+    options.arg = &keep<F>(std::move(handler));
+    check(hf_on_query(name, detail::call_reply<F>, options));
+}
+// The same for updates. The handler may wait, and change the workflow's data.
+template <class F> void on_update(const char *name, F handler)
+{
+    hf_on_update_options options = hf_on_update_options();
+    options.arg = &keep<F>(std::move(handler));
+    check(hf_on_update(name, detail::call_reply<F>, options));
+}
+
 // ---- Scopes, in workflows and elsewhere -----------------------------------------------------------------------------------------------
 
 // Children that cannot outlive the block: its destructor cancels those that still run, and waits for them.
@@ -564,6 +605,25 @@ class scope
     hf_scope *raw_ = nullptr;
 };
 
+// While it lives, waits are not canceled from outside: for cleanup after a cancel. After `bound` they throw holdfast::canceled, too.
+class shield
+{
+  public:
+    template <class Rep, class Period> explicit shield(std::chrono::duration<Rep, Period> bound)
+    {
+        check(hf_shield_open(span(bound), &raw_));
+    }
+    shield(const shield &) = delete;
+    shield &operator=(const shield &) = delete;
+    ~shield()
+    {
+        hf_shield_close(raw_);
+    }
+
+  private:
+    hf_shield *raw_ = nullptr;
+};
+
 // Runs a function on the first fiber of a new runtime; returns 0, or prints the failure and returns 1. For main().
 template <class F> int run(F function, hf_runtime_options options = hf_runtime_options())
 {
@@ -605,6 +665,12 @@ class execution
         std::string text = encode(in);
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
+        return decode<R>(out.view());
+    }
+    template <class R> R query(const char *name)
+    {
+        payload out;
+        check(hf_query(raw_.get(), name, hf_payload_none(), out.out()));
         return decode<R>(out.view());
     }
     template <class R, class A> R update(const char *name, const A &in)

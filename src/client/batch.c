@@ -1,6 +1,7 @@
 /* hf_delete and hf_batch_*: each is one call of the service; a list is one for each page. */
 #include "client/errand.h"
 #include "fiber/verbs.h"
+#include "service/batch_kind.h"
 
 #include <holdfast/batch.h>
 
@@ -187,15 +188,6 @@ hf_status hf_batch_stop_with(hf_service *service, const char *id, const hf_batch
     return hf_errand_end(&e);
 }
 
-/* Servers show operations on workflows by newer names. */
-static int kind_of(int32_t type)
-{
-    return type >= HF_BATCH_OPERATION_TYPE_TERMINATE_WORKFLOW &&
-                   type <= HF_BATCH_OPERATION_TYPE_UPDATE_WORKFLOW_EXECUTION_OPTIONS
-               ? type - (HF_BATCH_OPERATION_TYPE_TERMINATE_WORKFLOW - HF_BATCH_OPERATION_TYPE_TERMINATE)
-               : type;
-}
-
 static hf_time time_of(hf_pb_timestamp at)
 {
     return at.has ? hf_pb_timestamp_time(at) : (hf_time){0};
@@ -209,7 +201,7 @@ static void show(const hf_pb_describe_batch_operation_response *from, const char
     }
     *ret_info = (hf_batch_info){
         .id = id,
-        .kind = kind_of(from->operation_type),
+        .kind = hf_batch_kind_of(from->operation_type),
         .state = (hf_batch_state)from->state,
         .started = time_of(from->start_time),
         .ended = time_of(from->close_time),
@@ -247,7 +239,7 @@ static bool show_page(hf_arena *arena, const hf_pb_list_batch_operations_respons
         hf_str id = hf_arena_copy(arena, from->job_id); /* with a NUL */
         hf_batch_info info = {
             .id = id.data,
-            .kind = kind_of(from->operation_type),
+            .kind = hf_batch_kind_of(from->operation_type),
             .state = (hf_batch_state)from->state,
             .started = time_of(from->start_time),
             .ended = time_of(from->close_time),

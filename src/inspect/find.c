@@ -235,7 +235,7 @@ hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator m
 const char *hf_find_operation_state(const hf_pb_operation_record *record)
 {
     return record->state == HF_OPERATION_COMPLETED ? "Completed"
-           : record->state == HF_OPERATION_STOPPED ? "Stopped"
+           : record->state == HF_OPERATION_STOPPED ? "Failed" /* as a service tells it */
            : record->state == HF_OPERATION_FAILED  ? "Failed"
                                                    : "Running";
 }
@@ -262,6 +262,25 @@ static hf_status visit_operation(hf_op *op, hf_look *look, hf_arena *arena, cons
     return is_short ? hf_fail(op, HF_ERR_NOMEM, "%s", bad.message) : HF_OK;
 }
 
+typedef struct sought {
+    hf_str name;
+    bool is_there;
+} sought;
+
+static void seek(void *arg, const hf_pb_namespace_record *record)
+{
+    sought *self = arg;
+    self->is_there = self->is_there || hf_str_equal(record->name, self->name);
+}
+
+hf_status hf_find_namespace_of(hf_op *op, hf_store *store, hf_allocator memory, hf_str name, bool *ret_is_there)
+{
+    sought self = {.name = name};
+    HF_TRY(hf_find_namespaces(op, store, memory, seek, &self));
+    *ret_is_there = self.is_there;
+    return HF_OK;
+}
+
 hf_status hf_find_operations(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_str namespace_,
                              hf_find_operation *visit, void *arg)
 {
@@ -272,10 +291,10 @@ hf_status hf_find_operations(hf_op *op, hf_look *look, hf_store *store, hf_alloc
     hf_arena_init(&all, memory);
     hf_arena_init(&one, memory);
     hf_status status = hf_operation_scan(op, store, &all, &rows, &count);
-    for (size_t i = 0; status == HF_OK && i < count; i++) {
+    for (size_t i = count; status == HF_OK && i > 0; i--) {
         hf_pb_operation_record record;
         hf_arena_reset(&one);
-        status = hf_operation_row_open(op, &rows[i], &one, &record);
+        status = hf_operation_row_open(op, &rows[i - 1], &one, &record);
         if (status == HF_OK && hf_str_equal(record.namespace, namespace_) && !record.purges) {
             status = visit_operation(op, look, &one, &record, visit, arg);
         }

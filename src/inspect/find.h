@@ -26,8 +26,10 @@ hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator m
 /* The namespaces of a store at rest, "default" first; one that has no row only if runs of it are looked for by hf_find_runs. Fails: as the store. */
 typedef void hf_find_namespace(void *arg, const hf_pb_namespace_record *record);
 hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg);
+/* Whether there is such a namespace. */
+hf_status hf_find_namespace_of(hf_op *op, hf_store *store, hf_allocator memory, hf_str name, bool *ret_is_there);
 
-/* Called for each operation on many runs (ADR 0026), oldest first. `start` and `progress` are those of its run; NULL: it cannot be read. */
+/* Called for each operation on many runs (ADR 0026), newest first. `start` and `progress` are those of its run; NULL: it cannot be read. */
 typedef void hf_find_operation(void *arg, const hf_pb_operation_record *record,
                                const hf_pb_start_batch_operation_request *request,
                                const hf_pb_operation_progress *progress);

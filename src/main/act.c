@@ -2,9 +2,9 @@
  *
  * They open TARGET (target.h) and use the verbs of the library. What a workflow returns goes to stdout as it is, if it is JSON; a failure goes
  * to stderr, and the exit code is 1. */
+#include "main/report.h"
 #include "main/target.h"
 
-#include "base/json.h"
 #include "wire/base64.h"
 #include "wire/json_read.h"
 
@@ -135,11 +135,6 @@ static void put_payload(hf_buf *out, hf_payload payload)
     hf_buf_putc(out, ']');
 }
 
-static void key_text(hf_json *writer, const char *key, const char *text)
-{
-    hf_json_key_string(writer, key, text);
-}
-
 /* The failure with its causes, outermost first. */
 static void put_failure(hf_json *writer, const hf_failure *failure)
 {
@@ -147,8 +142,8 @@ static void put_failure(hf_json *writer, const hf_failure *failure)
     hf_json_array(writer);
     for (int depth = 0; failure != NULL && depth < 100; depth++, failure = failure->cause) {
         hf_json_object(writer);
-        key_text(writer, "type", failure->type);
-        key_text(writer, "message", failure->message);
+        hf_json_key_string(writer, "type", failure->type);
+        hf_json_key_string(writer, "message", failure->message);
         hf_json_end(writer);
     }
     hf_json_end(writer);
@@ -166,7 +161,7 @@ static int put_outcome(const hf_tool_args *args, const char *id, hf_status statu
     if (args->json) {
         hf_json_init(&writer, &out);
         hf_json_object(&writer);
-        key_text(&writer, "workflowId", id);
+        hf_json_key_string(&writer, "workflowId", id);
         if (status == HF_OK) {
             hf_json_key(&writer, "result");
             hf_buf text;
@@ -189,16 +184,8 @@ static int put_outcome(const hf_tool_args *args, const char *id, hf_status statu
 static int put_started(const hf_tool_args *args, const hf_execution *run)
 {
     if (args->json) {
-        hf_buf out;
-        hf_json writer;
-        hf_buf_init(&out, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-        hf_json_init(&writer, &out);
-        hf_json_object(&writer);
-        key_text(&writer, "workflowId", hf_execution_id(run));
-        key_text(&writer, "runId", hf_execution_run_id(run));
-        hf_json_end(&writer);
-        (void)printf("%s\n", hf_buf_text(&out));
-        hf_buf_deinit(&out);
+        hf_put_object(
+            (const char *const[]){"workflowId", hf_execution_id(run), "runId", hf_execution_run_id(run), NULL});
     } else {
         (void)printf("%s  run %s\n", hf_execution_id(run), hf_execution_run_id(run));
     }
@@ -208,18 +195,7 @@ static int put_started(const hf_tool_args *args, const hf_execution *run)
 /* Verbs that only say that it was done. */
 static int put_done(const hf_tool_args *args, hf_status status)
 {
-    if (status == HF_OK && args->json) {
-        hf_buf out;
-        hf_json writer;
-        hf_buf_init(&out, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-        hf_json_init(&writer, &out);
-        hf_json_object(&writer);
-        key_text(&writer, "workflowId", args->words[1]);
-        hf_json_end(&writer);
-        (void)printf("%s\n", hf_buf_text(&out));
-        hf_buf_deinit(&out);
-    }
-    return hf_told(status);
+    return hf_put_done(args, "workflowId", hf_told(status));
 }
 
 /* ---- A workflow of a target ---------------------------------------------------------------------------------------------------- */

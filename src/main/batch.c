@@ -3,10 +3,12 @@
  * These open a file at rest as a program does, or ask the program that has it open, or a server. A batch and the deletion of a namespace go on in the background of whatever process has the file open;
  * here that is this process, so it stays until they are over and tells how far they are. Interrupted, they go on when the file is opened
  * again. */
+#include "main/report.h"
 #include "main/target.h"
 
-#include "base/json.h"
 #include "inspect/find.h"
+#include "service/batch_kind.h"
+#include "service/call.h"
 #include "wire/time_text.h"
 
 #include <holdfast/batch.h>
@@ -59,7 +61,7 @@ int hf_cmd_delete(const hf_tool_args *args)
         status = hf_delete(execution, .all_runs = args->all);
     }
     hf_execution_free(execution);
-    return hf_change_close(service, status);
+    return hf_put_done(args, "workflowId", hf_change_close(service, status));
 }
 
 /* ---- batch ------------------------------------------------------------------------------------------------------------- */
@@ -79,14 +81,228 @@ static hf_status await(hf_service *service, const hf_tool_args *args, hf_batch_i
     }
 }
 
-static int told(const hf_batch_info *info, int code)
+/* ---- What reads -------------------------------------------------------------------------------------------------------- */
+
+/* A batch, as a file or a service tells it. */
+typedef struct row {
+    hf_str id;
+    int32_t kind;
+    const char *state;
+    int64_t total;
+    int64_t complete;
+    int64_t failed;
+    hf_str reason;
+    hf_str query;
+    hf_str why;
+    bool is_damaged; /* all but the first three is unknown */
+} row;
+
+typedef struct listing {
+    const hf_tool_args *args;
+    const char *id; /* only this one; NULL = all */
+    hf_service *service;
+    hf_report report;
+    hf_buf text; /* one line */
+    size_t count;
+    int code;
+} listing;
+
+static void put_json(hf_json *writer, const row *r)
 {
+    hf_json_object(writer);
+    hf_put_key(writer, "id", r->id);
+    hf_json_key_string(writer, "kind", kind_name(r->kind));
+    hf_json_key_string(writer, "state", r->state);
+    hf_json_key_int(writer, "total", r->total);
+    hf_json_key_int(writer, "complete", r->complete);
+    hf_json_key_int(writer, "failed", r->failed);
+    hf_put_key(writer, "reason", r->reason);
+    hf_put_key(writer, "query", r->query);
+    hf_put_key(writer, "why", r->why);
+    hf_json_end(writer);
+}
+
+static void put_row(listing *l, const row *r)
+{
+    l->count++;
+    if (l->args->json) {
+        put_json(&l->report.writer, r);
+        return;
+    }
+    l->text.len = 0;
+    (void)hf_put_text(&l->text, r->id, 100);
+    hf_buf_putf(&l->text, "  %s  %s", kind_name(r->kind), r->state);
+    if (r->is_damaged) {
+        hf_buf_puts(&l->text, "  (its record is damaged)");
+    } else {
+        hf_buf_putf(&l->text, "  %lld of %lld runs, %lld refused", (long long)r->complete, (long long)r->total,
+                    (long long)r->failed);
+    }
+    if (r->why.len > 0) {
+        hf_buf_puts(&l->text, ": ");
+        (void)hf_put_text(&l->text, r->why, 300);
+    }
+    (void)printf("%s\n", hf_buf_text(&l->text));
+}
+
+/* One of the runs that refused it. */
+static void put_refusal(listing *l, hf_str id, hf_str message)
+{
+    if (l->id == NULL || l->args->json) {
+        return;
+    }
+    l->text.len = 0;
+    (void)hf_put_text(&l->text, id, 100);
+    hf_buf_puts(&l->text, ": ");
+    (void)hf_put_text(&l->text, message, 300);
+    (void)printf("  %s\n", hf_buf_text(&l->text));
+}
+
+/* ---- From a file ---- */
+
+static void visit_record(void *arg, const hf_pb_operation_record *record,
+                         const hf_pb_start_batch_operation_request *request, const hf_pb_operation_progress *progress)
+{
+    listing *l = arg;
+    if (l->id != NULL && !hf_str_equal(record->job_id, hf_str_of(l->id))) {
+        return;
+    }
+    row r = {.id = record->job_id,
+             .kind = record->type,
+             .state = hf_find_operation_state(record),
+             .is_damaged = request == NULL || progress == NULL};
+    if (!r.is_damaged) {
+        r.total = progress->total;
+        r.complete = progress->complete;
+        r.failed = progress->failed;
+        r.reason = request->reason;
+        r.query = request->visibility_query;
+        r.why = progress->why;
+    }
+    put_row(l, &r);
+    for (size_t i = 0; !r.is_damaged && i < progress->failures.count; i++) {
+        put_refusal(l, progress->failures.items[i].workflow_id, progress->failures.items[i].message);
+    }
+}
+
+static int read_batches(const hf_target *target, listing *l)
+{
+    hf_op op;
+    hf_source source;
+    hf_look *look = NULL;
+    int code = hf_source_open_still(&source, target->path);
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    (void)printf("%lld of %lld runs, %lld refused%s%s\n", (long long)info->complete, (long long)info->total,
-                 (long long)info->failed, info->why[0] != '\0' ? ": " : "", info->why);
-    return info->state == HF_BATCH_COMPLETED && info->failed == 0 ? HF_EXIT_FINE : HF_EXIT_DAMAGED;
+    hf_op_init(&op);
+    hf_allocator memory = hf_env_memory(source.env);
+    hf_status status = hf_look_open(&op, memory, source.peek.store, &look);
+    if (status == HF_OK) {
+        status =
+            hf_find_operations(&op, look, source.peek.store, memory, hf_str_of(l->args->namespace_), visit_record, l);
+    }
+    bool has_namespace = true;
+    if (status == HF_OK && l->count == 0) {
+        status = hf_find_namespace_of(&op, source.peek.store, memory, hf_str_of(l->args->namespace_), &has_namespace);
+    }
+    code = status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", op.message);
+    if (!has_namespace) {
+        code = hf_no_namespace(l->args->namespace_);
+    } else if (status == HF_OK && l->id != NULL && l->count == 0) {
+        code = hf_complain(HF_EXIT_NOT_FOUND, "there is no batch operation '%s' in the namespace '%s'", l->id,
+                           l->args->namespace_);
+    }
+    hf_look_close(look);
+    hf_source_close(&source);
+    return code;
+}
+
+/* ---- From the program that has the file open, or from a server ---- */
+
+static int ask_batch(listing *l, const char *id)
+{
+    static const char *const STATES[] = {"", "Running", "Completed", "Failed"};
+    hf_op op;
+    hf_arena arena;
+    hf_call call;
+    hf_pb_describe_batch_operation_request request = {.namespace = hf_str_of(l->args->namespace_),
+                                                      .job_id = hf_str_of(id)};
+    hf_op_init(&op);
+    hf_arena_init(&arena, l->text.memory);
+    hf_call_init(&call, HF_METHOD_DESCRIBE_BATCH_OPERATION, &request, &arena, NULL);
+    call.verb = "batch";
+    hf_status status = hf_service_ask(&op, l->service, &call);
+    if (status == HF_OK) {
+        const hf_pb_describe_batch_operation_response *from = call.response;
+        bool has_refusals = from->holdfast_failures.count > 0;
+        put_row(l, &(row){.id = hf_str_of(id),
+                          .kind = hf_batch_kind_of(from->operation_type),
+                          .state = (size_t)from->state < HF_COUNT_OF(STATES) ? STATES[from->state] : "",
+                          .total = from->total_operation_count,
+                          .complete = from->complete_operation_count,
+                          .failed = from->failure_operation_count,
+                          .reason = from->reason,
+                          .query = from->query,
+                          .why = from->holdfast_end_reason.len == 0 && has_refusals
+                                     ? from->holdfast_failures.items[0].message
+                                     : from->holdfast_end_reason});
+        for (size_t i = 0; i < from->holdfast_failures.count; i++) {
+            const hf_pb_workflow_execution *run = from->holdfast_failures.items[i].execution;
+            put_refusal(l, run != NULL ? run->workflow_id : HF_STR(""), from->holdfast_failures.items[i].message);
+        }
+    }
+    hf_arena_deinit(&arena);
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
+}
+
+static bool visit_info(void *arg, const hf_batch_info *info)
+{
+    listing *l = arg;
+    l->code = ask_batch(l, info->id);
+    return l->code == HF_EXIT_FINE;
+}
+
+static int ask_batches(listing *l)
+{
+    if (l->id != NULL) {
+        return ask_batch(l, l->id);
+    }
+    int code = hf_told(hf_batch_list(l->service, visit_info, l, .namespace_ = l->args->namespace_));
+    return code == HF_EXIT_FINE ? l->code : code;
+}
+
+/* ---- The commands ---- */
+
+/* Of a target that is open, or of a file at rest. */
+static int show_batches(const hf_target *target, const hf_tool_args *args, const char *id)
+{
+    listing l = {.args = args, .id = id, .service = target->service};
+    hf_report_init(&l.report);
+    hf_buf_init(&l.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    if (id == NULL) {
+        hf_json_array(&l.report.writer);
+    }
+    int code = target->service != NULL ? ask_batches(&l) : read_batches(target, &l);
+    if (id == NULL) {
+        hf_json_end(&l.report.writer);
+    }
+    if (code == HF_EXIT_FINE && !args->json && l.count == 0) {
+        (void)printf("%s: no batches\n", args->words[0]);
+    }
+    hf_buf_deinit(&l.text);
+    return hf_report_end(&l.report, args->json, code);
+}
+
+/* What a batch has come to. */
+static int told(const hf_target *target, const hf_tool_args *args, const hf_batch_info *info, int code)
+{
+    if (code == HF_EXIT_FINE && args->json) {
+        code = show_batches(target, args, args->words[1]);
+    } else if (code == HF_EXIT_FINE) {
+        (void)printf("%lld of %lld runs, %lld refused%s%s\n", (long long)info->complete, (long long)info->total,
+                     (long long)info->failed, info->why[0] != '\0' ? ": " : "", info->why);
+    }
+    return code == HF_EXIT_FINE && (info->state != HF_BATCH_COMPLETED || info->failed > 0) ? HF_EXIT_DAMAGED : code;
 }
 
 int hf_cmd_batch_start(const hf_tool_args *args)
@@ -111,244 +327,55 @@ int hf_cmd_batch_start(const hf_tool_args *args)
     if (!hf_input_read(args->input, &input)) {
         return HF_EXIT_USAGE;
     }
-    hf_service *service = hf_change_open(args, &code);
-    if (service == NULL) {
+    hf_target target;
+    code = hf_target_open(&target, args);
+    if (code != HF_EXIT_FINE) {
         hf_input_free(&input);
         return code;
     }
     hf_batch_info info = {0};
-    hf_status status = hf_batch_start(service, args->words[1], KINDS[kind].kind, .query = args->words[3], .rate = rate,
-                                      .reason = args->reason, .signal = args->signal, .input = input.payload,
-                                      .namespace_ = args->namespace_);
+    hf_status status = hf_batch_start(target.service, args->words[1], KINDS[kind].kind, .query = args->words[3],
+                                      .rate = rate, .reason = args->reason, .signal = args->signal,
+                                      .input = input.payload, .namespace_ = args->namespace_);
     if (status == HF_OK) {
-        status = await(service, args, &info);
+        status = await(target.service, args, &info);
     }
     hf_input_free(&input);
-    return told(&info, hf_change_close(service, status));
+    return hf_target_close(&target, told(&target, args, &info, hf_told(status)));
 }
 
 int hf_cmd_batch_stop(const hf_tool_args *args)
 {
     int code = HF_EXIT_FINE;
     hf_service *service = hf_change_open(args, &code);
-    return service == NULL ? code
-                           : hf_change_close(service, hf_batch_stop(service, args->words[1], .reason = args->reason,
-                                                                    .namespace_ = args->namespace_));
+    return service == NULL
+               ? code
+               : hf_put_done(args, "id",
+                             hf_change_close(service, hf_batch_stop(service, args->words[1], .reason = args->reason,
+                                                                    .namespace_ = args->namespace_)));
 }
 
-/* ---- What reads -------------------------------------------------------------------------------------------------------- */
-
-typedef struct listing {
-    const hf_tool_args *args;
-    const char *id; /* only this one; NULL = all */
-    hf_json writer;
-    hf_buf text;
-    size_t count;
-} listing;
-
-static void key_text(hf_json *writer, const char *key, hf_str text)
-{
-    hf_json_key(writer, key);
-    hf_json_string_len(writer, text.data, text.len);
-}
-
-static void key_number(hf_json *writer, const char *key, int64_t number)
-{
-    hf_json_key(writer, key);
-    hf_json_int(writer, number);
-}
-
-static void put_json(listing *l, const hf_pb_operation_record *record,
-                     const hf_pb_start_batch_operation_request *request, const hf_pb_operation_progress *progress)
-{
-    hf_json *writer = &l->writer;
-    hf_json_object(writer);
-    key_text(writer, "id", record->job_id);
-    key_text(writer, "kind", hf_str_of(kind_name(record->type)));
-    key_text(writer, "state", hf_str_of(hf_find_operation_state(record)));
-    if (request != NULL && progress != NULL) {
-        key_number(writer, "total", progress->total);
-        key_number(writer, "complete", progress->complete);
-        key_number(writer, "failed", progress->failed);
-        key_text(writer, "reason", request->reason);
-        key_text(writer, "query", request->visibility_query);
-        key_text(writer, "why", progress->why);
-    }
-    hf_json_end(writer);
-}
-
-static void put_failures(const hf_pb_operation_progress *progress, hf_buf *text)
-{
-    for (size_t i = 0; i < progress->failures.count; i++) {
-        text->len = 0;
-        (void)hf_put_text(text, progress->failures.items[i].workflow_id, 100);
-        hf_buf_puts(text, ": ");
-        (void)hf_put_text(text, progress->failures.items[i].message, 300);
-        (void)printf("  %s\n", hf_buf_text(text));
-    }
-}
-
-static void visit(void *arg, const hf_pb_operation_record *record, const hf_pb_start_batch_operation_request *request,
-                  const hf_pb_operation_progress *progress)
-{
-    listing *l = arg;
-    if (l->id != NULL && !hf_str_equal(record->job_id, hf_str_of(l->id))) {
-        return;
-    }
-    l->count++;
-    if (l->args->json) {
-        put_json(l, record, request, progress);
-        return;
-    }
-    l->text.len = 0;
-    (void)hf_put_text(&l->text, record->job_id, 100);
-    hf_buf_putf(&l->text, "  %s  %s", kind_name(record->type), hf_find_operation_state(record));
-    if (progress != NULL) {
-        hf_buf_putf(&l->text, "  %lld of %lld runs, %lld refused", (long long)progress->complete,
-                    (long long)progress->total, (long long)progress->failed);
-        if (progress->why.len > 0) {
-            hf_buf_puts(&l->text, ": ");
-            (void)hf_put_text(&l->text, progress->why, 300);
-        }
-    } else {
-        hf_buf_puts(&l->text, "  (its record is damaged)");
-    }
-    (void)printf("%s\n", hf_buf_text(&l->text));
-    if (progress != NULL && l->id != NULL) {
-        put_failures(progress, &l->text);
-    }
-}
-
-/* As a server tells it. */
-static bool visit_info(void *arg, const hf_batch_info *info)
-{
-    static const char *const STATES[] = {"", "Running", "Completed", "Failed"};
-    listing *l = arg;
-    hf_pb_operation_record record = {.job_id = hf_str_of(info->id), .type = info->kind};
-    const char *state = (size_t)info->state < HF_COUNT_OF(STATES) ? STATES[info->state] : "";
-    l->count++;
-    if (l->args->json) {
-        hf_json_object(&l->writer);
-        key_text(&l->writer, "id", record.job_id);
-        key_text(&l->writer, "kind", hf_str_of(kind_name(record.type)));
-        key_text(&l->writer, "state", hf_str_of(state));
-        if (l->id != NULL) {
-            key_number(&l->writer, "total", info->total);
-            key_number(&l->writer, "complete", info->complete);
-            key_number(&l->writer, "failed", info->failed);
-            key_text(&l->writer, "why", hf_str_of(info->why));
-        }
-        hf_json_end(&l->writer);
-        return true;
-    }
-    l->text.len = 0;
-    (void)hf_put_text(&l->text, record.job_id, 100);
-    hf_buf_putf(&l->text, "  %s  %s", kind_name(record.type), state);
-    if (l->id != NULL) {
-        hf_buf_putf(&l->text, "  %lld of %lld runs, %lld refused%s%s", (long long)info->complete,
-                    (long long)info->total, (long long)info->failed, info->why[0] != '\0' ? ": " : "", info->why);
-    }
-    (void)printf("%s\n", hf_buf_text(&l->text));
-    return true;
-}
-
-static int ask_batches(hf_target *target, const hf_tool_args *args, const char *id)
-{
-    listing l = {.args = args, .id = id};
-    hf_batch_info info = {0};
-    int code = hf_target_reach(target);
-    if (code != HF_EXIT_FINE) {
-        return code;
-    }
-    hf_buf_init(&l.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-    hf_json_init(&l.writer, &l.text);
-    if (args->json && id == NULL) {
-        hf_json_array(&l.writer);
-    }
-    hf_status status = id != NULL ? hf_batch_describe(target->service, id, &info, .namespace_ = args->namespace_)
-                                  : hf_batch_list(target->service, visit_info, &l, .namespace_ = args->namespace_);
-    if (status == HF_OK && id != NULL) {
-        info.id = id;
-        (void)visit_info(&l, &info);
-    }
-    if (status == HF_OK && args->json) {
-        if (id == NULL) {
-            hf_json_end(&l.writer);
-        }
-        (void)printf("%s\n", hf_buf_text(&l.text));
-    } else if (status == HF_OK && l.count == 0) {
-        (void)printf("%s: no batches\n", args->words[0]);
-    }
-    hf_buf_deinit(&l.text);
-    return hf_target_close(target, hf_told(status));
-}
-
-static int show_batches(const hf_tool_args *args, const char *id)
+static int show_target(const hf_tool_args *args, const char *id)
 {
     hf_target target;
-    hf_source source;
     int code = hf_target_find(&target, args);
-    if (code == HF_EXIT_FINE && target.kind == HF_TARGET_SERVER) {
-        return ask_batches(&target, args, id);
+    if (code == HF_EXIT_FINE && target.kind != HF_TARGET_REST) {
+        code = hf_target_reach(&target);
     }
-    code = code == HF_EXIT_FINE ? hf_source_open_still(&source, target.path) : code;
-    if (code != HF_EXIT_FINE) {
-        return code;
-    }
-    hf_op op;
-    hf_op_init(&op);
-    hf_allocator memory = hf_env_memory(source.env);
-    hf_look *look = NULL;
-    listing l = {.args = args, .id = id};
-    hf_buf_init(&l.text, memory, SIZE_MAX / 4);
-    hf_json_init(&l.writer, &l.text);
-    hf_status status = hf_look_open(&op, memory, source.peek.store, &look);
-    if (args->json && id == NULL) {
-        hf_json_array(&l.writer);
-    }
-    if (status == HF_OK) {
-        status = hf_find_operations(&op, look, source.peek.store, memory, hf_str_of(args->namespace_), visit, &l);
-    }
-    if (status == HF_OK && args->json && id == NULL) {
-        hf_json_end(&l.writer);
-    }
-    if (status != HF_OK) {
-        code = hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
-    } else if (id != NULL && l.count == 0) {
-        code = hf_complain(HF_EXIT_NOT_FOUND, "there is no batch %s in the namespace %s", id, args->namespace_);
-    } else if (args->json) {
-        (void)printf("%s\n", hf_buf_text(&l.text));
-    } else if (l.count == 0) {
-        (void)printf("%s: no batches\n", args->words[0]);
-    }
-    hf_look_close(look);
-    hf_buf_deinit(&l.text);
-    hf_source_close(&source);
-    return code;
+    return code == HF_EXIT_FINE ? hf_target_close(&target, show_batches(&target, args, id)) : code;
 }
 
 int hf_cmd_batch_show(const hf_tool_args *args)
 {
-    return show_batches(args, args->words[1]);
+    return show_target(args, args->words[1]);
 }
 
 int hf_cmd_batch_list(const hf_tool_args *args)
 {
-    return show_batches(args, NULL);
+    return show_target(args, NULL);
 }
 
 /* ---- namespace delete -------------------------------------------------------------------------------------------------- */
-
-typedef struct sought {
-    hf_str name;
-    bool is_there;
-} sought;
-
-static void seek(void *arg, const hf_pb_namespace_record *record)
-{
-    sought *self = arg;
-    self->is_there = self->is_there || hf_str_equal(record->name, self->name);
-}
 
 /* Whether the file still has it. */
 static int is_left(const hf_tool_args *args, bool *ret_is_left)
@@ -360,10 +387,9 @@ static int is_left(const hf_tool_args *args, bool *ret_is_left)
     }
     hf_op op;
     hf_op_init(&op);
-    sought self = {.name = hf_str_of(args->words[1])};
-    hf_status status = hf_find_namespaces(&op, source.peek.store, hf_env_memory(source.env), seek, &self);
+    hf_status status =
+        hf_find_namespace_of(&op, source.peek.store, hf_env_memory(source.env), hf_str_of(args->words[1]), ret_is_left);
     hf_source_close(&source);
-    *ret_is_left = self.is_there;
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
 }
 
@@ -371,8 +397,10 @@ static int is_left(const hf_tool_args *args, bool *ret_is_left)
 static int delete_there(hf_target *target, const hf_tool_args *args)
 {
     int code = hf_target_reach(target);
-    return code == HF_EXIT_FINE ? hf_target_close(target, hf_told(hf_namespace_delete(target->service, args->words[1])))
-                                : code;
+    return code == HF_EXIT_FINE
+               ? hf_put_done(args, "name",
+                             hf_target_close(target, hf_told(hf_namespace_delete(target->service, args->words[1]))))
+               : code;
 }
 
 int hf_cmd_namespace_delete(const hf_tool_args *args)
@@ -401,5 +429,5 @@ int hf_cmd_namespace_delete(const hf_tool_args *args)
         pause = pause < 2000 ? 2 * pause : pause;
     }
     hf_progress(NULL);
-    return code;
+    return hf_put_done(args, "name", code);
 }

@@ -1,9 +1,9 @@
 /* holdfast db: check, stats, backup. The rest is in keep.c. */
 #include "base/glyph.h"
-#include "base/json.h"
 #include "inspect/check.h"
 #include "inspect/ended.h"
-#include "main/tool.h"
+#include "main/report.h"
+#include "main/target.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -288,7 +288,7 @@ static int backup_of_file(hf_source *source, const char *to)
         hf_store_execute(source->peek.store, &request);
         hf_progress("copying ...");
     } while (request.status == HF_OK && request.more);
-    return request.status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", request.op.message);
+    return request.status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(request.status), "%s", request.op.message);
 }
 
 static int backup_of_owner(hf_source *source, const char *to)
@@ -306,7 +306,7 @@ static int backup_of_owner(hf_source *source, const char *to)
     hf_op_init(&op);
     const char *args[] = {path};
     hf_status status = hf_admin_ask(&op, source->env, source->path, "backup", args, 1, say_working, NULL);
-    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", op.message);
 }
 
 int hf_cmd_backup(const hf_tool_args *args)
@@ -318,7 +318,9 @@ int hf_cmd_backup(const hf_tool_args *args)
     }
     code = source.is_owned ? backup_of_owner(&source, args->words[1]) : backup_of_file(&source, args->words[1]);
     hf_progress(NULL);
-    if (code == HF_EXIT_FINE) {
+    if (code == HF_EXIT_FINE && args->json) {
+        hf_put_object((const char *const[]){"file", args->words[0], "copy", args->words[1], NULL});
+    } else if (code == HF_EXIT_FINE) {
         (void)printf("%s: a copy of %s\n", args->words[1], args->words[0]);
     }
     hf_source_close(&source);

@@ -1,5 +1,6 @@
 /* holdfast db retention, db shrink: how long runs stay after their end, and space that deleted ones leave. */
-#include "main/tool.h"
+#include "main/report.h"
+#include "main/target.h"
 
 #include "inspect/find.h"
 #include "service/call.h"
@@ -30,7 +31,9 @@ static int check_at_rest(const char *path)
 typedef struct retention_list {
     hf_str wanted; /* empty = all */
     size_t count;
-    hf_buf text;
+    bool json;
+    hf_report report;
+    hf_buf text; /* one line */
 } retention_list;
 
 static void show_retention(void *arg, const hf_pb_namespace_record *record)
@@ -40,6 +43,13 @@ static void show_retention(void *arg, const hf_pb_namespace_record *record)
         return;
     }
     list->count++;
+    if (list->json) {
+        hf_json_object(&list->report.writer);
+        hf_put_key(&list->report.writer, "name", record->name);
+        hf_json_key_int(&list->report.writer, "retentionSeconds", record->retention / 1000000000);
+        hf_json_end(&list->report.writer);
+        return;
+    }
     list->text.len = 0;
     (void)hf_put_text(&list->text, record->name, 1000);
     hf_buf_puts(&list->text, "  ");
@@ -61,17 +71,20 @@ static int show(const hf_tool_args *args)
     }
     hf_op_init(&op);
     hf_allocator memory = hf_env_memory(source.env);
-    retention_list list = {.wanted = hf_str_of(args->word_count > 1 ? args->words[1] : "")};
+    retention_list list = {.wanted = hf_str_of(args->word_count > 1 ? args->words[1] : ""), .json = args->json};
+    hf_report_init(&list.report);
+    hf_json_array(&list.report.writer);
     hf_buf_init(&list.text, memory, SIZE_MAX / 4);
     hf_status status = hf_find_namespaces(&op, source.peek.store, memory, show_retention, &list);
     if (status != HF_OK) {
         code = hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
     } else if (list.count == 0) {
-        code = hf_complain(HF_EXIT_DAMAGED, "there is no namespace '%s'", args->words[1]);
+        code = hf_complain(HF_EXIT_NOT_FOUND, "there is no namespace '%s'", args->words[1]);
     }
+    hf_json_end(&list.report.writer);
     hf_buf_deinit(&list.text);
     hf_source_close(&source);
-    return code;
+    return hf_report_end(&list.report, args->json, code);
 }
 
 static void ignore_call(hf_call *call)
@@ -107,7 +120,7 @@ static int change(const hf_tool_args *args, int64_t span)
     hf_op op;
     hf_op_init(&op);
     if (set_retention(&op, service, hf_env_memory(hf_env_posix()), args->words[1], span) != HF_OK) {
-        code = hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+        code = hf_complain(hf_exit_of(op.status), "%s", op.message);
     }
     if (hf_close(service) != HF_OK && code == HF_EXIT_FINE) {
         code = hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
@@ -190,7 +203,17 @@ int hf_cmd_shrink(const hf_tool_args *args)
     if (status != HF_OK) {
         return hf_complain(store != NULL ? HF_EXIT_DAMAGED : HF_EXIT_CANNOT_OPEN, "%s", op.message);
     }
-    (void)printf("%s: %.1f MiB, was %.1f MiB\n", path, (double)after.file_len / 1048576.0,
-                 (double)before.file_len / 1048576.0);
-    return HF_EXIT_FINE;
+    if (!args->json) {
+        (void)printf("%s: %.1f MiB, was %.1f MiB\n", path, (double)after.file_len / 1048576.0,
+                     (double)before.file_len / 1048576.0);
+        return HF_EXIT_FINE;
+    }
+    hf_report report;
+    hf_report_init(&report);
+    hf_json_object(&report.writer);
+    hf_json_key_string(&report.writer, "file", path);
+    hf_json_key_uint(&report.writer, "fileBytes", after.file_len);
+    hf_json_key_uint(&report.writer, "fileBytesBefore", before.file_len);
+    hf_json_end(&report.writer);
+    return hf_report_end(&report, true, HF_EXIT_FINE);
 }

@@ -1,7 +1,8 @@
 /* holdfast key: makes, lists and revokes API keys in a file that `holdfast serve --keys` reads. A running server reads the file again
  * on SIGHUP. */
 #include "main/files.h"
-#include "main/tool.h"
+#include "main/report.h"
+#include "main/target.h"
 #include "server/auth.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ typedef struct key_args {
     const char *days;
     const char *label;
     const char *id; /* of revoke */
+    bool json;
 } key_args;
 
 enum { DAY_SECONDS = 24 * 3600, DAYS_MAX = 36500 };
@@ -29,6 +31,10 @@ static bool take_args(int argc, char **argv, key_args *args)
                    {"--label", &args->label}};
     for (int i = 0; i < argc; i++) {
         size_t row = 0;
+        if (strcmp(argv[i], "--json") == 0) {
+            args->json = true;
+            continue;
+        }
         while (row < HF_COUNT_OF(OPTIONS) && strcmp(argv[i], OPTIONS[row].name) != 0) {
             row++;
         }
@@ -89,9 +95,52 @@ static hf_status add(hf_op *op, const key_args *args, hf_buf *text)
     hf_buf_putf(text, "%.*s %s %lld %s %s\n", HF_KEY_ID_LEN, key + 3, hex, (long long)expires, args->permissions,
                 label);
     HF_TRY(hf_file_replace(op, args->file, hf_str_of_len(text->data, text->len)));
-    (void)printf("%s\n", key);
+    if (args->json) {
+        char id[HF_KEY_ID_LEN + 1];
+        (void)snprintf(id, sizeof id, "%.*s", HF_KEY_ID_LEN, key + 3);
+        hf_put_object((const char *const[]){"id", id, "key", key, NULL});
+    } else {
+        (void)printf("%s\n", key);
+    }
     (void)fprintf(stderr, "This key is shown once. The file has only its hash.\n");
     return HF_OK;
+}
+
+static void format_expiry(const hf_api_key *key, char *text, size_t len)
+{
+    time_t at = (time_t)key->expires_s;
+    struct tm parts;
+    (void)gmtime_r(&at, &parts);
+    (void)strftime(text, len, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+static void list_json(const hf_keyring *ring)
+{
+    hf_report report;
+    hf_report_init(&report);
+    hf_json *writer = &report.writer;
+    hf_json_array(writer);
+    for (size_t i = 0; i < ring->count; i++) {
+        const hf_api_key *key = &ring->keys[i];
+        char expiry[40];
+        format_expiry(key, expiry, sizeof expiry);
+        hf_json_object(writer);
+        hf_put_key(writer, "id", key->id);
+        hf_json_key_string(writer, "expireTime", key->expires_s != 0 ? expiry : NULL);
+        hf_json_key(writer, "permissions");
+        hf_json_array(writer);
+        for (size_t j = 0; j < key->grant_count; j++) {
+            hf_json_object(writer);
+            hf_put_key(writer, "namespace", key->grants[j].namespace_);
+            hf_json_key_string(writer, "role", hf_role_name(key->grants[j].role));
+            hf_json_end(writer);
+        }
+        hf_json_end(writer);
+        hf_put_key(writer, "label", key->label);
+        hf_json_end(writer);
+    }
+    hf_json_end(writer);
+    (void)hf_report_end(&report, true, HF_EXIT_FINE);
 }
 
 static void list(const hf_keyring *ring)
@@ -100,10 +149,7 @@ static void list(const hf_keyring *ring)
         const hf_api_key *key = &ring->keys[i];
         char expiry[40] = "never";
         if (key->expires_s != 0) {
-            time_t at = (time_t)key->expires_s;
-            struct tm parts;
-            (void)gmtime_r(&at, &parts);
-            (void)strftime(expiry, sizeof expiry, "%Y-%m-%dT%H:%M:%SZ", &parts);
+            format_expiry(key, expiry, sizeof expiry);
         }
         (void)printf("%.*s  %-20s  ", HF_STR_ARGS(key->id), expiry);
         for (size_t j = 0; j < key->grant_count; j++) {
@@ -156,12 +202,15 @@ static int do_key(act what, int argc, char **argv)
         status = add(&op, &args, &text);
     } else if (status == HF_OK && what == REVOKE) {
         status = revoke(&op, &args, &text);
+        if (status == HF_OK && args.json) {
+            hf_put_object((const char *const[]){"id", args.id, NULL});
+        }
     } else if (status == HF_OK) {
-        list(ring);
+        (args.json ? list_json : list)(ring);
     }
     hf_keyring_unref(ring);
     hf_buf_deinit(&text);
-    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", op.message);
 }
 
 int hf_cmd_key_add(int argc, char **argv)

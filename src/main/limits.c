@@ -1,5 +1,6 @@
 /* holdfast limits: all bounds that a program may meet, in one table. docs/guide/limits.md is what --markdown prints; a test compares them. */
 #include "main/author.h"
+#include "main/report.h"
 
 #include "base/limits.h"
 #include "history/limits.h"
@@ -94,13 +95,42 @@ static void put_markdown(void)
                  "at least a millisecond.\n");
 }
 
+static int put_json(void)
+{
+    static const char *const UNITS[] = {[COUNT] = "count", [BYTES] = "bytes", [SECONDS] = "seconds"};
+    const char *group = "";
+    hf_report report;
+    hf_report_init(&report);
+    hf_json_array(&report.writer);
+    for (size_t i = 0; i < HF_COUNT_OF(LIMITS); i++) {
+        group = LIMITS[i].group != NULL ? LIMITS[i].group : group;
+        hf_json_object(&report.writer);
+        hf_json_key_string(&report.writer, "of", group);
+        hf_json_key_string(&report.writer, "what", LIMITS[i].what);
+        hf_json_key_int(&report.writer, "limit", LIMITS[i].value);
+        hf_json_key_string(&report.writer, "unit", UNITS[LIMITS[i].unit]);
+        hf_json_key_string(&report.writer, "beyond", LIMITS[i].then);
+        hf_json_end(&report.writer);
+    }
+    hf_json_end(&report.writer);
+    return hf_report_end(&report, true, HF_EXIT_FINE);
+}
+
 int hf_cmd_limits(int argc, char **argv)
 {
     bool is_markdown = false;
+    bool is_json = false;
     int words = 0;
-    const hf_author_option options[] = {{"--markdown", &is_markdown, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const hf_author_option options[] = {
+        {"--markdown", &is_markdown, NULL, NULL}, {"--json", &is_json, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     if (!hf_author_parse(argc, argv, options, NULL, 0, &words)) {
         return HF_EXIT_USAGE;
+    }
+    if (is_markdown && is_json) {
+        return hf_complain(HF_EXIT_USAGE, "give either --markdown or --json");
+    }
+    if (is_json) {
+        return put_json();
     }
     if (is_markdown) {
         put_markdown();

@@ -6,9 +6,9 @@
  * A file at rest is looked at, and not changed. A program that has it open, or a server, is asked. What changes opens a file at rest as a
  * program does. */
 #include "main/grid.h"
+#include "main/report.h"
 #include "main/target.h"
 
-#include "base/json.h"
 #include "inspect/find.h"
 #include "service/call.h"
 #include "wire/time_text.h"
@@ -102,12 +102,6 @@ static void put_time(hf_grid *table, hf_pb_timestamp at)
     hf_grid_cell(table, hf_str_of(text), HF_TONE_PLAIN);
 }
 
-static void key_text(hf_json *writer, const char *key, hf_str text)
-{
-    hf_json_key(writer, key);
-    hf_json_string_len(writer, text.data, text.len);
-}
-
 static void key_time(hf_json *writer, const char *key, hf_pb_timestamp at)
 {
     char text[HF_TIME_TEXT_LEN_MAX] = "";
@@ -118,11 +112,11 @@ static void key_time(hf_json *writer, const char *key, hf_pb_timestamp at)
 static void put_object(hf_json *writer, const hf_pb_workflow_execution_info *run)
 {
     hf_json_object(writer);
-    key_text(writer, "workflowId", run->execution->workflow_id);
-    key_text(writer, "runId", run->execution->run_id);
-    key_text(writer, "type", run->type->name);
+    hf_put_key(writer, "workflowId", run->execution->workflow_id);
+    hf_put_key(writer, "runId", run->execution->run_id);
+    hf_put_key(writer, "type", run->type->name);
     hf_json_key_string(writer, "state", state_of(run));
-    key_text(writer, "taskQueue", run->task_queue);
+    hf_put_key(writer, "taskQueue", run->task_queue);
     key_time(writer, "startTime", run->start_time);
     key_time(writer, "closeTime", run->close_time);
     hf_json_end(writer);
@@ -389,10 +383,10 @@ static void put_entry(registry *r, hf_str name, const char *key, const char *val
     r->count++;
     if (r->args->json) {
         hf_json_object(&r->writer);
-        key_text(&r->writer, "name", name);
+        hf_put_key(&r->writer, "name", name);
         hf_json_key_string(&r->writer, key, value);
         if (description != NULL) {
-            key_text(&r->writer, "description", *description);
+            hf_put_key(&r->writer, "description", *description);
         }
         hf_json_end(&r->writer);
         return;
@@ -459,8 +453,16 @@ static int read_registry(const hf_target *target, registry *r)
     hf_op_init(&op);
     int code = hf_source_open_still(&source, target->path);
     if (code == HF_EXIT_FINE) {
-        hf_status status = hf_find_namespaces(&op, source.peek.store, hf_env_memory(source.env), show_record, r);
-        code = status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+        hf_allocator memory = hf_env_memory(source.env);
+        bool has_namespace = true;
+        hf_status status = hf_find_namespaces(&op, source.peek.store, memory, show_record, r);
+        if (status == HF_OK && r->attributes) {
+            status =
+                hf_find_namespace_of(&op, source.peek.store, memory, hf_str_of(r->args->namespace_), &has_namespace);
+        }
+        code = status != HF_OK  ? hf_complain(HF_EXIT_DAMAGED, "%s", op.message)
+               : !has_namespace ? hf_no_namespace(r->args->namespace_)
+                                : HF_EXIT_FINE;
         hf_source_close(&source);
     }
     return code;
@@ -503,6 +505,11 @@ int hf_cmd_attribute_list(const hf_tool_args *args)
     return show_registry(args, true);
 }
 
+int hf_no_namespace(const char *name)
+{
+    return hf_complain(HF_EXIT_NOT_FOUND, "there is no namespace '%s': register it first", name);
+}
+
 hf_service *hf_change_open(const hf_tool_args *args, int *ret_code)
 {
     static hf_target target;
@@ -517,18 +524,25 @@ int hf_change_close(hf_service *service, hf_status status)
                                                               : hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());
 }
 
+static int done(const hf_tool_args *args, int code)
+{
+    return hf_put_done(args, "name", code);
+}
+
 int hf_cmd_namespace_register(const hf_tool_args *args)
 {
     int code = HF_EXIT_FINE;
     hf_service *service = hf_change_open(args, &code);
-    return service == NULL ? code : hf_change_close(service, hf_namespace_register(service, args->words[1]));
+    return service == NULL ? code
+                           : done(args, hf_change_close(service, hf_namespace_register(service, args->words[1])));
 }
 
 int hf_cmd_namespace_deprecate(const hf_tool_args *args)
 {
     int code = HF_EXIT_FINE;
     hf_service *service = hf_change_open(args, &code);
-    return service == NULL ? code : hf_change_close(service, hf_namespace_deprecate(service, args->words[1]));
+    return service == NULL ? code
+                           : done(args, hf_change_close(service, hf_namespace_deprecate(service, args->words[1])));
 }
 
 int hf_cmd_attribute_add(const hf_tool_args *args)
@@ -544,17 +558,19 @@ int hf_cmd_attribute_add(const hf_tool_args *args)
     }
     int code = HF_EXIT_FINE;
     hf_service *service = hf_change_open(args, &code);
-    return service == NULL ? code
-                           : hf_change_close(service, hf_search_attribute_add(service, args->words[1],
-                                                                              (hf_search_attribute_type)type,
-                                                                              .namespace_ = args->namespace_));
+    return service == NULL
+               ? code
+               : done(args, hf_change_close(service, hf_search_attribute_add(service, args->words[1],
+                                                                             (hf_search_attribute_type)type,
+                                                                             .namespace_ = args->namespace_)));
 }
 
 int hf_cmd_attribute_remove(const hf_tool_args *args)
 {
     int code = HF_EXIT_FINE;
     hf_service *service = hf_change_open(args, &code);
-    return service == NULL ? code
-                           : hf_change_close(service, hf_search_attribute_remove(service, args->words[1],
-                                                                                 .namespace_ = args->namespace_));
+    return service == NULL
+               ? code
+               : done(args, hf_change_close(service, hf_search_attribute_remove(service, args->words[1],
+                                                                                .namespace_ = args->namespace_)));
 }

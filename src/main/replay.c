@@ -2,6 +2,7 @@
  * JSON (holdfast db export, or Temporal's), a folder of them, or all runs of a database. */
 #include "trial/replay.h"
 #include "main/author.h"
+#include "main/report.h"
 
 #include "history/pb_json_read.h"
 
@@ -15,6 +16,8 @@
 typedef struct tally {
     const char *plugin;
     bool is_verbose;
+    bool is_json;
+    hf_report report; /* of --json */
     int same;
     int differ;
     int unknown; /* the plugin does not have their type */
@@ -29,6 +32,17 @@ static hf_status add(void *state, hf_worker *worker)
     return hf_plugin_load(&op, t->plugin, worker) == HF_OK ? HF_OK : hf_raise(op.status, "%s", op.message);
 }
 
+static void put_json(hf_json *writer, const char *name, const hf_replay_result *result)
+{
+    hf_json_object(writer);
+    hf_json_key_string(writer, "name", name);
+    hf_json_key_string(writer, "type", result->type);
+    hf_json_key_uint(writer, "events", result->event_count);
+    hf_json_key_string(writer, "outcome", !result->is_known ? "unknown" : result->is_same ? "same" : "differs");
+    hf_json_key_string(writer, "why", result->is_known && !result->is_same ? result->why : "");
+    hf_json_end(writer);
+}
+
 /* False: the plugin is refused, and no other history will do better. */
 static bool replay(tally *t, const char *name, hf_str bytes)
 {
@@ -41,7 +55,9 @@ static bool replay(tally *t, const char *name, hf_str bytes)
     t->same += result.is_known && result.is_same;
     t->differ += result.is_known && !result.is_same;
     t->unknown += !result.is_known;
-    if (result.is_known && !result.is_same) {
+    if (t->is_json) {
+        put_json(&t->report.writer, name, &result);
+    } else if (result.is_known && !result.is_same) {
         (void)printf("%s: %s differs: %s\n", name, result.type, result.why);
     } else if (t->is_verbose) {
         (void)printf("%s: %s, %zu events: %s\n", name, result.type, result.event_count,
@@ -171,6 +187,24 @@ static int replay_database(tally *t, const char *path)
 
 /* ---- The command -------------------------------------------------------------------------------------------------------------------- */
 
+/* What all of them have come to. */
+static int tell(tally *t, bool is_replayed, int code)
+{
+    hf_json *writer = &t->report.writer;
+    if (is_replayed && !t->is_json) {
+        (void)printf("%d %s replayed: %d the same, %d differ", t->same + t->differ,
+                     t->same + t->differ == 1 ? "history" : "histories", t->same, t->differ);
+        (void)printf(t->unknown > 0 ? "; %d of workflows that the plugin does not have\n" : "\n", t->unknown);
+    }
+    hf_json_end(writer);
+    hf_json_key_int(writer, "same", t->same);
+    hf_json_key_int(writer, "differ", t->differ);
+    hf_json_key_int(writer, "unknown", t->unknown);
+    hf_json_key_int(writer, "unreadable", t->bad);
+    hf_json_end(writer);
+    return hf_report_end(&t->report, t->is_json, code);
+}
+
 static bool is_database(const char *path)
 {
     char head[16] = "";
@@ -188,8 +222,10 @@ int hf_cmd_replay(int argc, char **argv)
     int words = 0;
     tally t = {.plugin = NULL};
     struct stat facts;
-    const hf_author_option options[] = {
-        {"--plugin", NULL, &t.plugin, NULL}, {"--verbose", &t.is_verbose, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const hf_author_option options[] = {{"--plugin", NULL, &t.plugin, NULL},
+                                        {"--verbose", &t.is_verbose, NULL, NULL},
+                                        {"--json", &t.is_json, NULL, NULL},
+                                        {NULL, NULL, NULL, NULL}};
     if (!hf_author_parse(argc, argv, options, &what, 1, &words)) {
         return HF_EXIT_USAGE;
     }
@@ -202,6 +238,10 @@ int hf_cmd_replay(int argc, char **argv)
         return hf_complain(HF_EXIT_CANNOT_OPEN, "%s: %s", what, strerror(errno));
     }
     int code = HF_EXIT_FINE;
+    hf_report_init(&t.report);
+    hf_json_object(&t.report.writer);
+    hf_json_key(&t.report.writer, "histories");
+    hf_json_array(&t.report.writer);
     if (S_ISDIR(facts.st_mode)) {
         code = replay_folder(&t, what);
     } else if (is_database(what)) {
@@ -210,10 +250,11 @@ int hf_cmd_replay(int argc, char **argv)
         (void)replay_text(&t, what);
     }
     hf_progress(NULL);
-    if (code != HF_EXIT_FINE) {
-        return code;
+    bool is_replayed = code == HF_EXIT_FINE;
+    if (is_replayed && t.differ > 0) {
+        code = HF_EXIT_DAMAGED;
+    } else if (is_replayed && (t.bad > 0 || t.same == 0)) {
+        code = HF_EXIT_CANNOT_OPEN;
     }
-    (void)printf("%d histories replayed: %d the same, %d differ", t.same + t.differ, t.same, t.differ);
-    (void)printf(t.unknown > 0 ? "; %d of workflows that the plugin does not have\n" : "\n", t.unknown);
-    return t.differ > 0 ? HF_EXIT_DAMAGED : t.bad > 0 || t.same == 0 ? HF_EXIT_CANNOT_OPEN : HF_EXIT_FINE;
+    return tell(&t, is_replayed, code);
 }

@@ -1,4 +1,5 @@
 /* holdfast show, holdfast db export: read runs from a file at rest, from the program that has it open, or from a server. */
+#include "main/report.h"
 #include "main/target.h"
 
 #include "history/history.h"
@@ -289,6 +290,12 @@ int hf_cmd_show(const hf_tool_args *args)
 
 /* ---- export ----------------------------------------------------------------------------------------------------------- */
 
+/* The exit code of a file that cannot be made. */
+static int exit_of_errno(void)
+{
+    return errno == EEXIST ? HF_EXIT_CONFLICT : errno == EACCES ? HF_EXIT_DENIED : HF_EXIT_CANNOT_OPEN;
+}
+
 /* To DIR/<run id>.json, or to stdout, one history per line. */
 static int put_out(const char *folder, const shown *s)
 {
@@ -303,7 +310,7 @@ static int put_out(const char *folder, const shown *s)
     }
     FILE *file = fopen(path, "wxe");
     if (file == NULL) {
-        return hf_complain(HF_EXIT_DAMAGED, "cannot write %s: %s", path, strerror(errno));
+        return hf_complain(exit_of_errno(), "cannot write %s: %s", path, strerror(errno));
     }
     int code = print_json(file, s, false);
     if (fclose(file) != 0 && code == HF_EXIT_FINE) {
@@ -312,7 +319,26 @@ static int put_out(const char *folder, const shown *s)
     return code;
 }
 
-static int export_all(hf_source *source, const char *folder)
+/* How many there are in a folder. Without one the histories themselves were printed. */
+static void tell_exported(const char *folder, bool is_json, uint64_t count)
+{
+    if (folder == NULL) {
+        return;
+    }
+    if (!is_json) {
+        (void)printf("%llu %s in %s\n", (unsigned long long)count, count == 1 ? "history" : "histories", folder);
+        return;
+    }
+    hf_report report;
+    hf_report_init(&report);
+    hf_json_object(&report.writer);
+    hf_json_key_string(&report.writer, "folder", folder);
+    hf_json_key_uint(&report.writer, "histories", count);
+    hf_json_end(&report.writer);
+    (void)hf_report_end(&report, true, HF_EXIT_FINE);
+}
+
+static int export_all(hf_source *source, const char *folder, bool is_json)
 {
     hf_op op;
     hf_op_init(&op);
@@ -350,8 +376,8 @@ static int export_all(hf_source *source, const char *folder)
     if (status != HF_OK) {
         return hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
     }
-    if (code == HF_EXIT_FINE && folder != NULL) {
-        (void)printf("%llu %s in %s\n", (unsigned long long)count, count == 1 ? "history" : "histories", folder);
+    if (code == HF_EXIT_FINE) {
+        tell_exported(folder, is_json, count);
     }
     if (damaged > 0) {
         return hf_complain(HF_EXIT_DAMAGED, "%llu %s damaged and left out", (unsigned long long)damaged,
@@ -367,13 +393,13 @@ int hf_cmd_export(const hf_tool_args *args)
     }
     const char *folder = args->out != NULL && strcmp(args->out, "-") != 0 ? args->out : NULL;
     if (folder != NULL && mkdir(folder, 0700) != 0 && errno != EEXIST) {
-        return hf_complain(HF_EXIT_DAMAGED, "cannot make %s: %s", folder, strerror(errno));
+        return hf_complain(exit_of_errno(), "cannot make %s: %s", folder, strerror(errno));
     }
     if (args->run == NULL) {
         hf_source source;
         int code = hf_source_open_still(&source, args->words[0]);
         if (code == HF_EXIT_FINE) {
-            code = export_all(&source, folder);
+            code = export_all(&source, folder, args->json);
             hf_source_close(&source);
         }
         return code;
@@ -383,6 +409,9 @@ int hf_cmd_export(const hf_tool_args *args)
     int code = hf_shown_take(args, args->run, NULL, &s);
     if (code == HF_EXIT_FINE) {
         code = put_out(folder, &s);
+    }
+    if (code == HF_EXIT_FINE && args->json) {
+        tell_exported(folder, true, 1);
     }
     hf_shown_deinit(&s);
     return code;

@@ -4,6 +4,7 @@
  * hangs ends one play only, and addresses differ. The first play is undisturbed. Its outcome, and the world that the plugin tells of, are what
  * the others are compared with. */
 #include "main/author.h"
+#include "main/report.h"
 #include "trial/trial.h"
 
 #include <holdfast/json.h>
@@ -36,6 +37,8 @@ typedef struct sim {
     const char *seeds;
     const char *play; /* "crash-before:3" */
     bool is_verbose;
+    bool is_json;
+    hf_report report; /* of --json: the list of plays that failed */
     char names[HF_AUTHOR_VALUES_MAX][256];
     hf_play_result plain; /* the first play */
     int plays;
@@ -237,33 +240,34 @@ static bool play(const sim *s, hf_upset upset, hf_play_result *result)
 
 /* ---- The comparison ---------------------------------------------------------------------------------------------------------------- */
 
-static void put_shell(const char *word)
+static void put_shell(hf_buf *out, const char *word)
 {
     bool is_plain =
         word[0] != '\0' &&
         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,") == strlen(word);
-    (void)fputs(is_plain ? "" : "'", stdout);
+    hf_buf_puts(out, is_plain ? "" : "'");
     for (; *word != '\0'; word++) {
-        (void)fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, stdout);
+        hf_buf_puts(out, *word == '\'' ? "'\\''" : (char[]){*word, '\0'});
     }
-    (void)fputs(is_plain ? "" : "'", stdout);
+    hf_buf_puts(out, is_plain ? "" : "'");
 }
 
-static void put_command(const sim *s, const char *spec)
+/* The line that plays it again. */
+static void put_command(const sim *s, const char *spec, hf_buf *out)
 {
-    (void)fputs("  repeat:   holdfast sim --plugin ", stdout);
-    put_shell(s->plugin);
-    (void)putchar(' ');
-    put_shell(s->type);
+    hf_buf_puts(out, "holdfast sim --plugin ");
+    put_shell(out, s->plugin);
+    hf_buf_putc(out, ' ');
+    put_shell(out, s->type);
     if (s->input != NULL) {
-        (void)fputs(" --input ", stdout);
-        put_shell(s->input);
+        hf_buf_puts(out, " --input ");
+        put_shell(out, s->input);
     }
     for (int i = 0; i < s->signal_count; i++) {
-        (void)fputs(" --signal ", stdout);
-        put_shell(s->signals[i]);
+        hf_buf_puts(out, " --signal ");
+        put_shell(out, s->signals[i]);
     }
-    (void)printf(" --play %s\n", spec);
+    hf_buf_putf(out, " --play %s", spec);
 }
 
 static void put_outcome(const char *word, const char *outcome, const char *state)
@@ -291,22 +295,57 @@ static const char *judge(const sim *s, hf_upset upset, const hf_play_result *got
     return "it is not deterministic";
 }
 
-static void tell_upset(const sim *s, hf_upset upset)
+static void put_upset(const sim *s, hf_upset upset, hf_buf *out)
 {
-    char text[200];
     const char *format = hf_upset_text(upset.kind);
     const char *mark = strstr(format, "%d");
     if (upset.kind == HF_UPSET_SIGNAL && upset.at == 0) {
-        (void)snprintf(text, sizeof text, "a signal comes with the start");
+        hf_buf_puts(out, "a signal comes with the start");
     } else if (mark == NULL) {
-        (void)snprintf(text, sizeof text, "%s", format);
+        hf_buf_puts(out, format);
     } else {
-        (void)snprintf(text, sizeof text, "%.*s%d%s", (int)(mark - format), format, upset.at, mark + 2);
+        hf_buf_putf(out, "%.*s%d%s", (int)(mark - format), format, upset.at, mark + 2);
     }
-    (void)printf("%s", text);
     if (upset.kind == HF_UPSET_SIGNAL) {
-        (void)printf(" ('%s')", s->names[upset.signal]);
+        hf_buf_putf(out, " ('%s')", s->names[upset.signal]);
     }
+}
+
+/* Tells of a play that failed, or of any with --verbose. `wrong` = NULL: nothing is. */
+static void tell_play(sim *s, hf_upset upset, const char *wrong, const hf_play_result *got)
+{
+    char spec[64];
+    hf_buf what;
+    hf_buf command;
+    hf_buf_init(&what, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    hf_buf_init(&command, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    spec_of(upset, spec, sizeof spec);
+    put_upset(s, upset, &what);
+    put_command(s, spec, &command);
+    if (s->is_json && wrong != NULL) {
+        hf_json *writer = &s->report.writer;
+        hf_json_object(writer);
+        hf_json_key_string(writer, "play", spec);
+        hf_json_key_string(writer, "what", hf_buf_text(&what));
+        hf_json_key_string(writer, "why", wrong);
+        hf_json_key_string(writer, "outcome", got->outcome);
+        hf_json_key_string(writer, "world", got->after);
+        hf_json_key_string(writer, "repeat", hf_buf_text(&command));
+        hf_json_end(writer);
+    } else if (!s->is_json && (s->is_verbose || wrong != NULL)) {
+        hf_progress(NULL);
+        (void)printf("%s %s%s%s\n", wrong != NULL ? "FAILED" : "ok    ", hf_buf_text(&what), wrong != NULL ? ": " : "",
+                     wrong != NULL ? wrong : "");
+        if (wrong != NULL) {
+            put_outcome("expected:", s->plain.outcome, s->plain.after);
+        }
+        put_outcome(wrong != NULL ? "got:" : "outcome:", got->outcome, got->after);
+        if (wrong != NULL) {
+            (void)printf("  repeat:   %s\n", hf_buf_text(&command));
+        }
+    }
+    hf_buf_deinit(&command);
+    hf_buf_deinit(&what);
 }
 
 /* Plays it and tells what is wrong. False: no more. */
@@ -323,20 +362,8 @@ static bool try_it(sim *s, hf_upset upset)
     spec_of(upset, spec, sizeof spec);
     hf_progress("%d plays, now %s", s->plays, spec);
     const char *wrong = judge(s, upset, &got);
-    if (s->is_verbose || wrong != NULL) {
-        hf_progress(NULL);
-        (void)printf("%s ", wrong != NULL ? "FAILED" : "ok    ");
-        tell_upset(s, upset);
-        (void)printf("%s%s\n", wrong != NULL ? ": " : "", wrong != NULL ? wrong : "");
-    }
-    if (wrong != NULL) {
-        put_outcome("expected:", s->plain.outcome, s->plain.after);
-        put_outcome("got:", got.outcome, got.after);
-        put_command(s, spec);
-        s->findings++;
-    } else if (s->is_verbose) {
-        put_outcome("outcome:", got.outcome, got.after);
-    }
+    tell_play(s, upset, wrong, &got);
+    s->findings += wrong != NULL;
     return s->findings < FINDINGS_MAX;
 }
 
@@ -413,6 +440,25 @@ static int check_words(sim *s)
     return HF_EXIT_FINE;
 }
 
+/* The first play, which is not disturbed, has failed. */
+static void tell_plain(sim *s)
+{
+    bool waits = strncmp(s->plain.outcome, "waits", 5) == 0;
+    const char *help = "Name the signals that it needs: --signal NAME or --signal NAME=JSON, in their order.";
+    s->findings = 1;
+    if (s->is_json) {
+        tell_play(s, (hf_upset){HF_UPSET_NONE, 0, 0}, waits ? help : "it fails without any disturbance", &s->plain);
+        return;
+    }
+    hf_buf command;
+    hf_buf_init(&command, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    put_command(s, "plain", &command);
+    (void)printf("FAILED without any disturbance\n");
+    put_outcome("got:", s->plain.outcome, s->plain.after);
+    (void)printf("%s%s\n", waits ? "  " : "  repeat:   ", waits ? help : hf_buf_text(&command));
+    hf_buf_deinit(&command);
+}
+
 /* The first play must end: the others are compared with it. */
 static int try_plain(sim *s)
 {
@@ -427,27 +473,50 @@ static int try_plain(sim *s)
     if (s->plain.has_ended && strstr(s->plain.outcome, "NotDeterministic") == NULL) {
         return HF_EXIT_FINE;
     }
-    bool is_refused = strncmp(s->plain.outcome, "did not begin", 13) == 0;
-    (void)printf("FAILED without any disturbance\n");
-    put_outcome("got:", s->plain.outcome, s->plain.after);
-    if (strncmp(s->plain.outcome, "waits", 5) == 0) {
-        (void)printf("  Name the signals that it needs: --signal NAME or --signal NAME=JSON, in their order.\n");
-    } else if (!is_refused) {
-        put_command(s, "plain");
+    if (strncmp(s->plain.outcome, "did not begin", 13) == 0) {
+        return hf_complain(HF_EXIT_USAGE, "%s %s", s->type, s->plain.outcome);
     }
-    return is_refused ? HF_EXIT_USAGE : HF_EXIT_DAMAGED;
+    tell_plain(s);
+    return HF_EXIT_DAMAGED;
+}
+
+static void begin_json(sim *s)
+{
+    hf_report_init(&s->report);
+    hf_json_object(&s->report.writer);
+    hf_json_key_string(&s->report.writer, "workflow", s->type);
+    hf_json_key(&s->report.writer, "failures");
+    hf_json_array(&s->report.writer);
+}
+
+static int end_json(sim *s, int64_t ms, int code)
+{
+    hf_json *writer = &s->report.writer;
+    hf_json_end(writer);
+    hf_json_key_string(writer, "outcome", s->plain.outcome);
+    hf_json_key_string(writer, "world", s->plain.after);
+    hf_json_key_int(writer, "workflowTasks", s->plain.points);
+    hf_json_key_int(writer, "activities", s->plain.activities);
+    hf_json_key_int(writer, "plays", s->plays);
+    hf_json_key_int(writer, "failed", s->findings);
+    hf_json_key_int(writer, "milliseconds", ms);
+    hf_json_end(writer);
+    return hf_report_end(&s->report, s->is_json, code);
 }
 
 static int run(sim *s, const hf_upset *one)
 {
     int64_t begun = now_ms();
+    begin_json(s);
     int code = try_plain(s);
     if (code != HF_EXIT_FINE) {
-        return code;
+        return end_json(s, now_ms() - begun, code);
     }
-    (void)printf("%s, undisturbed: %d workflow task%s, %d activit%s\n", s->type, s->plain.points,
-                 s->plain.points == 1 ? "" : "s", s->plain.activities, s->plain.activities == 1 ? "y" : "ies");
-    put_outcome("outcome:", s->plain.outcome, s->plain.after);
+    if (!s->is_json) {
+        (void)printf("%s, undisturbed: %d workflow task%s, %d activit%s\n", s->type, s->plain.points,
+                     s->plain.points == 1 ? "" : "s", s->plain.activities, s->plain.activities == 1 ? "y" : "ies");
+        put_outcome("outcome:", s->plain.outcome, s->plain.after);
+    }
     if (one == NULL) {
         try_all(s);
         hf_progress(NULL);
@@ -456,9 +525,11 @@ static int run(sim *s, const hf_upset *one)
         (void)try_it(s, *one);
     }
     int64_t ms = now_ms() - begun;
-    (void)printf("%d plays in %" PRId64 ".%" PRId64 " s, %d failed%s\n", s->plays, ms / 1000, ms % 1000 / 100,
-                 s->findings, s->findings >= FINDINGS_MAX && one == NULL ? "; the rest was not tried" : "");
-    return s->findings == 0 ? HF_EXIT_FINE : HF_EXIT_DAMAGED;
+    if (!s->is_json) {
+        (void)printf("%d plays in %" PRId64 ".%" PRId64 " s, %d failed%s\n", s->plays, ms / 1000, ms % 1000 / 100,
+                     s->findings, s->findings >= FINDINGS_MAX && one == NULL ? "; the rest was not tried" : "");
+    }
+    return end_json(s, ms, s->findings == 0 ? HF_EXIT_FINE : HF_EXIT_DAMAGED);
 }
 
 int hf_cmd_sim(int argc, char **argv)
@@ -476,6 +547,7 @@ int hf_cmd_sim(int argc, char **argv)
                                         {"--play", NULL, &s.play, NULL},
                                         {"--raw", NULL, &raw, NULL},
                                         {"--verbose", &s.is_verbose, NULL, NULL},
+                                        {"--json", &s.is_json, NULL, NULL},
                                         {"--no-guard", &without_guard, NULL, NULL},
                                         {NULL, NULL, NULL, NULL}};
     if (!hf_author_parse(argc, argv, options, &s.type, 1, &words)) {

@@ -88,7 +88,7 @@ int hf_source_open(hf_source *source, const char *path)
     if (status == HF_OK || (source->is_owned && source->holder >= 0)) {
         return HF_EXIT_FINE;
     }
-    return hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);
+    return hf_complain(status == HF_ERR_DENIED ? HF_EXIT_DENIED : HF_EXIT_CANNOT_OPEN, "%s", op.message);
 }
 
 static void say_copying(void *state, hf_str kind, hf_str chunk)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_LEN_MAX = 64 * 1024 };
+enum { CONFIG_LEN_MAX = 64 * 1024, TRIES_MAX = 10 };
 
 /* ---- Exit codes ------------------------------------------------------------------------------------------------------------ */
 
@@ -234,6 +234,13 @@ static int find_file(hf_target *target)
     return code;
 }
 
+/* Whether the file is no longer as it was found. An address owner: is about that program, and nobody else. */
+static bool is_stale(const hf_target *target, hf_status status)
+{
+    return (target->kind == HF_TARGET_REST && status == HF_ERR_EXISTS) ||
+           (target->kind == HF_TARGET_OWNED && status == HF_ERR_NOT_FOUND && strncmp(target->word, "owner:", 6) != 0);
+}
+
 int hf_target_find(hf_target *target, const hf_tool_args *args)
 {
     const char *word = args->words[0];
@@ -252,16 +259,27 @@ int hf_target_find(hf_target *target, const hf_tool_args *args)
     return find_file(target);
 }
 
+static hf_status open_it(hf_target *target)
+{
+    return hf_open(target->address, &target->service, .api_key = target->api_key[0] != '\0' ? target->api_key : NULL);
+}
+
 int hf_target_reach(hf_target *target)
 {
-    hf_status status =
-        hf_open(target->address, &target->service, .api_key = target->api_key[0] != '\0' ? target->api_key : NULL);
+    hf_status status = open_it(target);
+    /* Meanwhile a program may have opened the file, or have closed it. */
+    for (int i = 0; i < TRIES_MAX && status != HF_OK && is_stale(target, status); i++) {
+        int code = find_file(target);
+        if (code != HF_EXIT_FINE) {
+            return code;
+        }
+        status = open_it(target);
+    }
     if (status == HF_OK) {
         return HF_EXIT_FINE;
     }
-    return hf_complain(status == HF_ERR_DENIED && target->kind == HF_TARGET_SERVER ? HF_EXIT_DENIED
-                                                                                   : HF_EXIT_CANNOT_OPEN,
-                       "%s", hf_error_text());
+    return hf_complain(status == HF_ERR_DENIED ? HF_EXIT_DENIED : HF_EXIT_CANNOT_OPEN, "%s",
+                       hf_reason_of(hf_error_text()));
 }
 
 int hf_target_open(hf_target *target, const hf_tool_args *args)

@@ -131,6 +131,9 @@ hf_service *hf_change_open(const hf_tool_args *args, int *ret_code);
 /* Closes it; the exit code of what was done. */
 int hf_change_close(hf_service *service, hf_status status);
 
+/* query.c: tells that a file has no such namespace. Returns the exit code. */
+int hf_no_namespace(const char *name);
+
 /* ---- act.c: the input of a verb ------------------------------------------------------------------------------------------- */
 
 typedef struct hf_input {

@@ -89,6 +89,13 @@ static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
         hf_buf_putc(w->out, '\n');
         any = true;
     }
+    bool has_timer_only = w->timer_count > 0 && view->pending_count + view->buffered_count == 0;
+    if (any && !is_known && has_timer_only) { /* it may be the timeout of a wait */
+        hf_buf_puts(w->out, view->is_at_rest
+                                ? "  perhaps a signal; its code knows which, and no program has it in memory\n"
+                                : "  perhaps a signal; its code knows which, and the program does not have it in "
+                                  "memory now\n");
+    }
     if (any) {
         return;
     }

@@ -120,6 +120,7 @@ static void look_at(inquiry *q, const hf_pb_history_event *event, const char *wh
 typedef struct last_events {
     hf_pb_history_event closing; /* of these two only the last */
     hf_pb_history_event task;
+    hf_str cancel_cause; /* why it was asked to end; empty = it was not, or without a reason */
 } last_events;
 
 static hf_status read_last(hf_op *op, hf_shown *s, last_events *ret_last)
@@ -133,6 +134,8 @@ static hf_status read_last(hf_op *op, hf_shown *s, last_events *ret_last)
             ret_last->task = event;
         } else if (event.event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED) {
             ret_last->task = (hf_pb_history_event){0};
+        } else if (event.event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED) {
+            ret_last->cancel_cause = event.workflow_execution_cancel_requested_event_attributes->cause;
         }
         ret_last->closing = event;
     }
@@ -160,6 +163,11 @@ static int look_into(inquiry *q, const char *id, const char *run_id)
         look_at(q, &last.task, what);
     } else if (code == HF_EXIT_FINE) {
         look_at(q, &last.closing, what);
+    }
+    if (code == HF_EXIT_FINE && last.closing.event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED &&
+        last.cancel_cause.len > 0) {
+        finding *line = &q->lines[q->count - 1];
+        copy_text(line->message, sizeof line->message, last.cancel_cause);
     }
     for (size_t i = 0; code == HF_EXIT_FINE && is_open && q->count == 0 && i < s.view.pending_count; i++) {
         const hf_pb_pending_activity_info *pending = &s.view.pending[i];

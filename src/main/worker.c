@@ -47,6 +47,18 @@ static hf_status work(const job *j, hf_worker *worker)
     return hf_worker_wait(worker);
 }
 
+/* A verb of this program may have the file for a moment. */
+static hf_status open_place(const job *j, hf_service **ret_service)
+{
+    enum { TRIES_MAX = 40, PAUSE_MS = 50 };
+    hf_status status = hf_open(j->address, ret_service, .api_key = j->api_key);
+    for (int i = 0; i < TRIES_MAX && status == HF_ERR_EXISTS; i++) {
+        HF_TRY(hf_sleep(hf_milliseconds(PAUSE_MS)));
+        status = hf_open(j->address, ret_service, .api_key = j->api_key);
+    }
+    return status;
+}
+
 static hf_status run(void *arg)
 {
     job *j = arg;
@@ -54,7 +66,7 @@ static hf_status run(void *arg)
     hf_op_init(&op);
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
-    if (hf_open(j->address, &service, .api_key = j->api_key) != HF_OK) {
+    if (open_place(j, &service) != HF_OK) {
         j->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
         return HF_OK;
     }

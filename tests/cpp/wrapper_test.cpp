@@ -145,6 +145,58 @@ static void values()
     }
 }
 
+// Queries and updates while it waits, and queries after its end; cleanup when it was canceled.
+static int visited_desk()
+{
+    auto &stage = holdfast::keep<const char *>("open");
+    auto &total = holdfast::keep(0);
+    holdfast::on_query("stage", [&stage] { return std::string(stage); });
+    holdfast::on_query("sum", [&total](int more) { return total + more; });
+    holdfast::on_query("bad", []() -> int { throw std::out_of_range("no such question"); });
+    holdfast::on_update("add", [&total](int more) {
+        holdfast::sleep(1ms);
+        return total += more;
+    });
+    try {
+        holdfast::signal<void>("close");
+        stage = "closed";
+    } catch (const holdfast::canceled &) {
+        holdfast::shield shield(10s);
+        holdfast::activity<int>("double", total, holdfast::within(10s));
+        stage = "cleaned up";
+        throw;
+    }
+    return total;
+}
+
+static void handlers(holdfast::service &service)
+{
+    auto desk = service.start("desk", 0, "orders");
+    CHECK(desk.query<std::string>("stage") == "open");
+    CHECK(desk.update<int>("add", 5) == 5);
+    CHECK(desk.query<int>("sum", 2) == 7);
+    std::string type;
+    try {
+        (void)desk.query<int>("bad");
+    } catch (const holdfast::error &e) {
+        type = e.what();
+    }
+    CHECK(type.find("no such question") != std::string::npos);
+    desk.signal("close");
+    CHECK(desk.result<int>() == 5);
+    CHECK(desk.query<std::string>("stage") == "closed"); // its function has returned
+    auto left = service.start("desk", 0, "orders");
+    CHECK(left.query<std::string>("stage") == "open");
+    left.cancel();
+    try {
+        left.result<int>();
+    } catch (const holdfast::error &e) {
+        type = e.what();
+    }
+    CHECK(type == "the workflow was canceled");
+    CHECK(left.query<std::string>("stage") == "cleaned up");
+}
+
 static int whole_program()
 {
     return holdfast::run([] {
@@ -153,7 +205,9 @@ static int whole_program()
         worker.workflow("double",
                         [](int number) { return holdfast::activity<int>("double", number, holdfast::within(10s)); });
         worker.activity("double", [](int number) { return 2 * number; });
+        worker.workflow("desk", visited_desk);
         worker.start();
+        handlers(service);
         CHECK(service.start("double", 21, "orders").result<int>() == 42);
         bool is_canceled = false;
         holdfast::scope scope;

@@ -14,7 +14,8 @@ add_dependencies(amalgamation_object amalgamation)
 
 hf_test(package/amalgamation TIMEOUT 300 LABELS plainonly
         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/package/amalgamation.sh ${PROJECT_SOURCE_DIR} ${HF_AMALGAMATION_DIR}
-                "${HF_AMALGAMATION_PROCESSORS}" $<TARGET_FILE:holdfast> ${scratch}/amalgamation)
+                "${HF_AMALGAMATION_PROCESSORS}" $<TARGET_FILE:holdfast> ${scratch}/amalgamation
+                $<TARGET_FILE:holdfast_program>)
 
 # kill -9, of a program with that file inside.
 add_executable(amalgamation_kill_child ${kill_child})

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The library as one file, in the hands of somebody else.
 #     amalgamation.sh <source tree> <folder with holdfast.c, .h, .hpp and .o> <processors> <libholdfast.so> <scratch folder>
+#         <holdfast>
 set -euo pipefail
-tree=$1 from=$2 processors=$3 library=$4 scratch=$5
+tree=$1 from=$2 processors=$3 library=$4 scratch=$5 holdfast=$6
 rm -rf "$scratch"
 mkdir -p "$scratch/include/holdfast" "$scratch/run"
 ln -s "$from/holdfast.h" "$scratch/include/holdfast/holdfast.h" # the examples include <holdfast/holdfast.h>
@@ -17,7 +18,7 @@ fail()
 # Both compilers, with all that it may have inside. A second name of one thing is a warning, too.
 everything=(-DHF_WITH_REMOTE -DHF_WITH_ZSTD)
 warnings=(-Wall -Wextra -Wredundant-decls -Werror)
-gcc -std=c17 "${warnings[@]}" "${everything[@]}" -fsyntax-only "$from/holdfast.c" || fail "gcc, with temporal:// and zstd"
+gcc -std=c17 "${warnings[@]}" "${everything[@]}" -c "$from/holdfast.c" -o "$scratch/everything.o" || fail "gcc, with temporal:// and zstd"
 clang -std=c17 "${warnings[@]}" "${everything[@]}" -fsyntax-only "$from/holdfast.c" || fail "clang, with temporal:// and zstd"
 clang "${warnings[@]}" -fsyntax-only "$from/holdfast.c" || fail "clang, as GNU C"
 echo "gcc and clang: no warning"
@@ -68,3 +69,19 @@ echo "34_cpp: ok"
 # Without temporal:// it says so.
 gcc -std=c17 -I "$scratch/include" "$tree/tests/alone/alone.c" "$from/holdfast.o" "${libraries[@]}" -o "$scratch/alone"
 "$scratch/alone" || fail "temporal:// is there, or its absence is not told"
+
+# With it, a worker and a client work on a server.
+server=
+trap '[[ -z $server ]] || kill -9 "$server" 2>/dev/null || true' EXIT
+gcc -std=c17 "${warnings[@]}" -I "$from" "$tree/tests/package/remote.c" "$scratch/everything.o" "${libraries[@]}" -lnghttp2 -lssl -lcrypto -lz -lzstd \
+    -o "$scratch/remote" || fail "with temporal:// it does not link"
+"$holdfast" serve --store memory: --listen 127.0.0.1:0 >"$scratch/served" 2>&1 &
+server=$!
+until grep -qE '127\.0\.0\.1:[0-9]+' "$scratch/served"; do
+    kill -0 "$server" 2>/dev/null || fail "the server: $(cat "$scratch/served")"
+    sleep 0.01
+done
+address=temporal://$(grep -oE -m1 '127\.0\.0\.1:[0-9]+' "$scratch/served" | head -1)
+out=$(timeout 60 "$scratch/remote" "$address") || fail "a worker on $address"
+[[ $out == 42 ]] || fail "a worker on $address: $out"
+echo "temporal://: ok"

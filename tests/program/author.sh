@@ -45,6 +45,22 @@ wait "$pid" || fail "the worker ended with $?: $(cat err)"
 pid=
 exec 3<&-
 
+# Verbs while a worker opens the file: they ask it, or it waits for them.
+for ((i = 0; i < 10; i++)); do
+    "$holdfast" worker hello.db --plugin "$hello" --queue greetings >said 2>err &
+    pid=$!
+    for ((k = 0; k < 4; k++)); do
+        "$holdfast" start hello.db hello '"you"' --id "race-$i-$k" --queue greetings >out 2>&1 || fail "start while a worker opens the file: $(cat out)"
+    done
+    until grep -q 'worker of the task queue' said; do
+        kill -0 "$pid" 2>/dev/null || fail "the worker ended: $(cat err)"
+        sleep 0.01
+    done
+    kill -9 "$pid"
+    wait "$pid" || true
+done
+pid=
+
 # Histories that earlier versions recorded are replayed by other programs (tests/replay); here is one of hello, and one that differs.
 refused 2 'needs histories and a plugin' replay hello.db
 refused 3 'No such file' replay nowhere.json --plugin "$hello"
@@ -55,7 +71,7 @@ refused 3 'is not a history' replay none.json --plugin "$hello"
 mkdir histories
 cp "$tests/program/history/hello.json" histories/1.json
 "$holdfast" replay histories --plugin "$hello" --verbose >out 2>&1 || fail "replay: $(cat out)"
-grep -q '^1 histories replayed: 1 the same, 0 differ$' out || fail "replay: $(cat out)"
+grep -q '^1 history replayed: 1 the same, 0 differ$' out || fail "replay: $(cat out)"
 sed 's/"0.010s"/"0.020s"/' histories/1.json >histories/2.json
 refused 1 'the history has TimerStarted id=1 span=20ms (event 5), the workflow made StartTimer id=1 span=10ms' replay histories --plugin "$hello"
 grep -q '^2 histories replayed: 1 the same, 1 differ$' out || fail "replay: $(cat out)"

@@ -44,8 +44,8 @@ says $'an argument is missing:\n  holdfast db check FILE'
 run 2 db check a b
 run 2 db check --shallow a
 says "this command has no option --shallow"
-run 2 db export a --json
-says "this command has no option --json"
+run 2 db export a --deep
+says "this command has no option --deep"
 says "histories as JSON"
 run 2 db export a --run
 says "--run needs a value"
@@ -125,7 +125,7 @@ run 0 db stats rest.db
 says "runs that have ended"
 run 0 db retention rest.db
 says "default  for ever"
-run 1 db retention rest.db nobody
+run 4 db retention rest.db nobody
 says "there is no namespace 'nobody'"
 run 0 list rest.db --namespace ns
 [[ $(wc -l <<<"$out") == 51 ]] || fail "a title and 50 runs were promised: $out"
@@ -163,12 +163,12 @@ run 3 namespace register missing.db shop
 run 0 db export rest.db -o histories
 says "53 histories"
 [[ $(ls histories | wc -l) == 53 ]] || fail "53 histories were promised"
-run 1 db export rest.db -o histories
+run 6 db export rest.db -o histories
 says "exist"
 run 0 db backup rest.db copy.db
 run 0 db check --deep copy.db
 says "53 runs"
-run 1 db backup rest.db copy.db
+run 6 db backup rest.db copy.db
 says "exists already"
 [[ $(sha256sum rest.db) == "$before" && $(ls rest.db* | wc -l) == 1 ]] || fail "looking has changed something"
 
@@ -193,7 +193,7 @@ run 2 list own.db "Amount > 5" --namespace ns
 says "Amount is not a search attribute"
 run 2 db retention own.db ns soon
 says "soon is not a span"
-run 1 db retention own.db nobody 30d
+run 4 db retention own.db nobody 30d
 run 0 db retention own.db ns 30d
 says "ns  30 d"
 run 0 db retention own.db

@@ -1,38 +1,11 @@
 #!/usr/bin/env bash
-# Whatever a command prints with --json has the keys and kinds of docs/guide/json.md, and every key there is printed by some command:
-# json.sh HOLDFAST DESK FLATTEN DOC SCRATCH. On a file at rest, on one that a program has open, and on a server.
+# What a command prints with --json has the keys and kinds of docs/guide/json.md, and all that are not optional there:
+# json.sh HOLDFAST DESK FLATTEN DOC SCRATCH PLUGIN HISTORY. On a file at rest, on one that a program has open, and on a server.
 set -euo pipefail
-holdfast=$1 desk=$2 flatten=$3 doc=$4 scratch=$5
-rm -rf "$scratch"
-mkdir -p "$scratch/seen" "$scratch/told"
-cd "$scratch"
-export HOME=$scratch
-unset XDG_CONFIG_HOME
-
-pids=()
-finish()
-{
-    for pid in "${pids[@]}"; do
-        kill -9 "$pid" 2>/dev/null || true
-    done
-}
-trap finish EXIT # ctest waits for what is left
-
-fail()
-{
-    printf 'FAILED: %s\n' "$*"
-    exit 1
-}
-
-ready() # FILE
-{
-    local i
-    for ((i = 0; i < 1000; i++)); do
-        ! grep -qs ready "$1" || return 0
-        sleep 0.01
-    done
-    fail "$1 does not get ready"
-}
+holdfast=$1 desk=$2 flatten=$3 doc=$4 scratch=$5 plugin=$6 history=$7
+# shellcheck source=tests/program/targets.sh
+. "${0%/*}/targets.sh"
+mkdir -p seen told
 
 # see CODE SECTION ARGS...: runs it with --json, and notes what it has printed under the section.
 see()
@@ -42,8 +15,10 @@ see()
     "$holdfast" "$@" --json >out 2>err </dev/null || got=$?
     [[ $got == "$code" ]] || fail "holdfast $* --json exits with $got, not $code: $(cat out err)"
     "$flatten" <out >flat || fail "holdfast $* --json prints no JSON: $(cat out)"
-    cat flat >>"seen/${section// /_}"
+    seen_count=$((seen_count + 1))
+    sort -u flat >"seen/${section// /_}.$seen_count"
 }
+seen_count=0
 
 # Verbs that need no worker.
 at() # TARGET
@@ -63,13 +38,17 @@ at() # TARGET
     see 1 result result "$target" one
     see 0 why why "$target" one
     see 0 count count "$target"
-    "$holdfast" batch start "$target" stop-all terminate "WorkflowId = 'one'" --reason enough >/dev/null
+    see 0 'batch start' batch start "$target" stop-all terminate "WorkflowId = 'one'" --reason enough
     see 0 'batch show' batch show "$target" stop-all
     see 0 'batch list' batch list "$target"
-    "$holdfast" namespace register "$target" other
+    see 0 'namespace register' namespace register "$target" other
+    see 0 'namespace deprecate' namespace deprecate "$target" other
     see 0 'namespace list' namespace list "$target"
-    "$holdfast" search-attribute add "$target" Color Keyword
+    see 0 'namespace delete' namespace delete "$target" other
+    see 0 'search-attribute add' search-attribute add "$target" Color Keyword
     see 0 'search-attribute list' search-attribute list "$target"
+    see 0 'search-attribute remove' search-attribute remove "$target" Color
+    see 0 delete delete "$target" one
 }
 
 # Verbs that need one, of the queue q.
@@ -93,19 +72,6 @@ at_work() # TARGET
     see 0 top top "$target"
 }
 
-"$desk" sqlite:seed.db seed >seed.out & pids+=($!)
-ready seed.out
-kill "${pids[0]}" && wait "${pids[0]}"
-cp seed.db rest.db
-cp seed.db open.db
-"$desk" sqlite:open.db >open.out & pids+=($!)
-ready open.out
-"$holdfast" serve --store sqlite:served.db --listen 127.0.0.1:0 >served.out 2>&1 & pids+=($!)
-for ((i = 0; i < 1000; i++)); do
-    ! grep -qE '127\.0\.0\.1:[0-9]+' served.out || break
-    sleep 0.01
-done
-server=temporal://$(grep -oE '127\.0\.0\.1:[0-9]+' served.out | head -1)
 for target in rest.db open.db "$server"; do
     at "$target"
 done
@@ -113,13 +79,37 @@ for file in rest.db open.db; do
     see 0 'show without a run' show "$file"
     see 0 'db check' db check "$file"
     see 0 'db stats' db stats "$file"
+    see 0 'db backup' db backup "$file" "copy-$file"
+    see 0 'db export' db export "$file" -o "histories-$file"
+    see 0 'db retention' db retention "$file"
+    see 0 'db shrink' db shrink "copy-$file"
 done
-"$desk" sqlite:work.db q >work.out & pids+=($!)
-ready work.out
+# A batch that takes its time.
+for id in a b; do
+    "$holdfast" start open.db patient --id $id --queue nobody >/dev/null
+done
+"$holdfast" batch start open.db slow signal "WorkflowId = 'a' OR WorkflowId = 'b'" --signal go --rate 0.01 >slow.out 2>&1 & pids+=($!)
+for ((i = 0; i < 1000; i++)); do
+    ! "$holdfast" batch show open.db slow >/dev/null 2>&1 || break
+done
+see 0 'batch stop' batch stop open.db slow
+
+work sqlite:work.db q work
 at_work work.db
-"$desk" "$server" q >serving.out & pids+=($!)
-ready serving.out
+work "$server" q serving
 at_work "$server"
+
+# Commands without a target.
+see 0 version version
+see 0 limits limits
+see 0 'key add' key add --keys keys --permissions default:read,other:write --days 3
+id=$(grep -oE '^[^ ]+' keys)
+see 0 'key list' key list --keys keys
+see 0 'key revoke' key revoke --keys keys "$id"
+sed 's/"0.010s"/"0.020s"/' "$history" >differs.json
+see 0 replay replay "$history" --plugin "$plugin"
+see 1 replay replay differs.json --plugin "$plugin"
+see 0 sim sim --plugin "$plugin" hello --input '"you"' --seeds 1
 
 # The sections of the page: a line `key kinds optional` for each row.
 awk -F'|' '
@@ -131,17 +121,11 @@ awk -F'|' '
         print key "|" kinds > ("told/" section)
     }' "$doc"
 
-bad=0
-for seen in seen/*; do
-    section=${seen#seen/}
-    if [[ ! -f told/$section ]]; then
-        printf 'the page has no section for: %s\n' "${section//_/ }"
-        sort -u "$seen"
-        bad=1
-        continue
-    fi
-    # A key of kind "any" stands for all that is inside it.
-    sort -u "$seen" | awk -F'|' -v section="${section//_/ }" '
+# fits SECTION KEYS: whether what was printed is what the page says. A key of kind "any" stands for all that is inside it. Elements of an array
+# that is empty are not missed.
+fits()
+{
+    awk -F'|' -v section="${1//_/ }" '
         NR == FNR { kinds[$1] = $2; next }
         {
             at = match($0, / [a-z]+$/)
@@ -164,23 +148,42 @@ for seen in seen/*; do
         }
         END {
             for (key in kinds) {
-                if (!(key in found) && kinds[key] !~ /optional/) {
-                    printf "%s: the page has %s, and nobody printed it\n", section, key
+                array = match(key, /.*\[\]/) ? substr(key, 1, RLENGTH) : "(all)"
+                if (!(key in found) && array in found && kinds[key] !~ /optional/) {
+                    printf "%s: the page has %s, and it is not printed\n", section, key
                     bad = 1
                 }
             }
             exit bad
-        }' "told/$section" - || bad=1
+        }' "told/$1" "$2"
+}
+
+bad=0
+for seen in seen/*; do
+    section=${seen#seen/}
+    section=${section%.*}
+    if [[ ! -f told/$section ]]; then
+        printf 'the page has no section for: %s\n' "${section//_/ }"
+        cat "$seen"
+        bad=1
+    elif ! fits "$section" "$seen"; then
+        bad=1
+    fi
 done
+# Every section is printed by some command, and so is every array of it with an element.
 for told in told/*; do
-    [[ -f seen/${told#told/} ]] || { printf 'the page has a section that nothing prints: %s\n' "${told#told/}"; bad=1; }
+    grep -o '^.*\[\][^.]*|' "$told" | tr -d '|' | while read -r array; do
+        grep -h '' "$told" | grep -qF "$array|object optional" || grep -qsF "$array " seen/"${told#told/}".* ||
+            printf '%s: no command has printed an element of %s\n' "${told#told/}" "$array"
+    done | grep . && bad=1
+    compgen -G "seen/${told#told/}.*" >/dev/null || { printf 'the page has a section that nothing prints: %s\n' "${told#told/}"; bad=1; }
 done
-# Every command that takes --json is in the page.
+# Every command is in the page, but for those that print no result.
 while read -r command; do
-    grep -q -- "^## \`$command" "$doc" || { printf 'the page has no section for: %s\n' "$command"; bad=1; }
-done < <("$holdfast" help | awk '/^  holdfast .*--json/ {
-    name = $2
-    if ($3 ~ /^[a-z]/) name = name " " $3
-    print name }')
+    case $command in
+    serve | 'server start-dev' | worker | completion) ;;
+    *) grep -q -- "^## \`$command" "$doc" || { printf 'the page has no section for: %s\n' "$command"; bad=1; } ;;
+    esac
+done < <("$holdfast" help --mdoc | sed -n 's/^\.It Ic //p')
 [[ $bad == 0 ]] || fail "the page and the program differ"
-echo "fine: $(ls seen | wc -l) sections"
+echo "fine: $seen_count outputs, $(ls told | wc -l) sections"

@@ -3,49 +3,21 @@
 # gives the same output and exit code on all three; what does says so on a file at rest, and exits with 3.
 set -euo pipefail
 holdfast=$1 desk=$2 scratch=$3
-rm -rf "$scratch"
-mkdir -p "$scratch"
-cd "$scratch"
-export HOME=$scratch
-unset XDG_CONFIG_HOME
-
-pids=()
-finish()
-{
-    for pid in "${pids[@]}"; do
-        kill -9 "$pid" 2>/dev/null || true
-    done
-}
-trap finish EXIT # ctest waits for what is left
-
-fail()
-{
-    printf 'FAILED: %s\n' "$*"
-    exit 1
-}
+# shellcheck source=tests/program/targets.sh
+. "${0%/*}/targets.sh"
 
 # run CODE ARGS...: the output is in $out.
 run()
 {
     local code=$1 got=0
     shift
-    out=$("$holdfast" "$@" 2>&1) || got=$?
+    out=$("$holdfast" "$@" 2>&1 </dev/null) || got=$?
     [[ $got == "$code" ]] || fail "holdfast $* exits with $got, not $code: $out"
 }
 
 says()
 {
     [[ $out == *"$1"* ]] || fail "'$1' is not in: $out"
-}
-
-ready() # FILE
-{
-    local i
-    for ((i = 0; i < 1000; i++)); do
-        ! grep -q ready "$1" || return 0
-        sleep 0.01
-    done
-    fail "$1 does not get ready"
 }
 
 # Ids of runs, times, spans and the target itself are different each time.
@@ -55,89 +27,112 @@ plain()
         -e "s#temporal://[0-9.]+:[0-9]+|(owner:)?[a-z]+\.db#TARGET#g" -e 's/  +/  /g' -e 's/ +$//'
 }
 
-# The verbs that need no worker, one after the other.
-script()
+# The verbs that need no worker, one after the other: the exit code, and the words.
+script() # TARGET
 {
-    local target=$1 words
-    while read -r words; do
+    local target=$1 expected words
+    while read -r expected words; do
         [[ -n $words ]] || continue
         local code=0 text
         eval "set -- $words"
         text=$("$holdfast" "$@" 2>&1 </dev/null) || code=$?
+        [[ $code == "$expected" ]] || fail "holdfast $words exits with $code, not $expected: $text" >&2
         printf '$ %s\n%s\n= %s\n' "$words" "$text" "$code"
     done <<END
-start $target patient --id one --queue nobody
-start $target patient '{"a": [1, 2]}' --id two --queue nobody --json
-start $target patient --id one --queue nobody
-start $target patient '{"a": oops}' --id three
-start $target patient --id $'caf\351' --queue nobody
-start $target patient --id three --queue $'caf\351'
-start $target $'caf\351' --id three
-signal $target one $'caf\351'
-start $target patient @missing.json --id three
-signal $target one go '{"x": 1}'
-signal $target one go 7 --json
-signal $target nobody go
-list $target "WorkflowId = 'one'"
-list $target "WorkflowId = 'one'" --json
-list $target "WorkflowId ="
-list $target --namespace nowhere
-count $target
-count $target "WorkflowId = 'two'" --json
-stream $target one
-stream $target nobody
-show $target two --json
-show $target nobody
-cancel $target one --reason 'no need'
-cancel $target nobody
-terminate $target one --reason 'at once'
-terminate $target one
-result $target one
-result $target one --json
-show $target one --follow
-show $target nobody --follow
-show $target --follow
-list $target "WorkflowId = 'one'" --current
-list $target --current --stuck
-start $target patient --id one --queue nobody
-list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'"
-list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'" --current
-terminate $target one --reason 'once more'
-why $target one
-why $target two
-why $target nobody
-reset $target two
-reset $target two --event x
-reset $target two --first --last
-batch start $target stop-all terminate "WorkflowId = 'two'" --reason enough
-batch start $target stop-all terminate "WorkflowId = 'two'" --reason enough
-delete $target two
-delete $target nobody
-count $target
-namespace register $target other
-namespace register $target other
-namespace list $target
-search-attribute add $target Color Keyword
-search-attribute add $target Color Int
-search-attribute list $target
-search-attribute remove $target Color
-search-attribute remove $target Color
+0 start $target patient --id one --queue nobody
+0 start $target patient '{"a": [1, 2]}' --id two --queue nobody --json
+6 start $target patient --id one --queue nobody
+2 start $target patient '{"a": oops}' --id three
+2 start $target patient --id $'caf\351' --queue nobody
+2 start $target patient --id three --queue $'caf\351'
+2 start $target $'caf\351' --id three
+4 start $target patient --id three --namespace nowhere
+2 signal $target one $'caf\351'
+2 start $target patient @missing.json --id three
+0 signal $target one go '{"x": 1}'
+0 signal $target one go 7 --json
+4 signal $target nobody go
+2 signal $target one go '{'
+0 list $target "WorkflowId = 'one'"
+0 list $target "WorkflowId = 'one'" --json
+2 list $target "WorkflowId ="
+2 list $target --limit none
+4 list $target --namespace nowhere
+0 count $target
+0 count $target "WorkflowId = 'two'" --json
+2 count $target "Nonsense = 1"
+4 count $target --namespace nowhere
+0 stream $target one
+4 stream $target nobody
+2 stream $target one --from x
+0 show $target two --json
+4 show $target nobody
+2 show $target two --json --full
+0 cancel $target one --reason 'no need'
+4 cancel $target nobody
+0 terminate $target one --reason 'at once'
+4 terminate $target one
+4 terminate $target nobody
+4 signal $target one go
+0 cancel $target one
+1 result $target one
+1 result $target one --json
+4 result $target nobody
+2 result $target one --timeout long
+0 show $target one --follow
+4 show $target nobody --follow
+2 show $target --follow
+0 list $target "WorkflowId = 'one'" --current
+2 list $target --current --stuck
+0 start $target patient --id one --queue nobody
+0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'"
+0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'" --current
+0 terminate $target one --reason 'once more'
+0 why $target one
+0 why $target two
+4 why $target nobody
+0 reset $target two
+2 reset $target two --event x
+2 reset $target two --first --last
+2 reset $target two --event 999
+4 reset $target nobody
+0 batch start $target stop-all terminate "WorkflowId = 'two'" --reason enough
+6 batch start $target stop-all terminate "WorkflowId = 'two'" --reason enough
+2 batch start $target other dance "WorkflowId = 'two'"
+2 batch start $target other terminate "WorkflowId ="
+2 batch start $target other signal "WorkflowId = 'two'"
+4 batch start $target other terminate "WorkflowId = 'two'" --namespace nowhere
+0 batch start $target none cancel "WorkflowId = 'nobody'" --json
+0 batch show $target stop-all
+0 batch show $target stop-all --json
+4 batch show $target nobody
+0 batch list $target
+0 batch list $target --json
+4 batch list $target --namespace nowhere
+4 batch stop $target stop-all
+4 batch stop $target nobody
+0 delete $target two --json
+4 delete $target nobody
+2 delete $target two --run x --all
+0 count $target
+0 namespace register $target other --json
+6 namespace register $target other
+2 namespace register $target ''
+0 namespace list $target
+0 namespace deprecate $target other
+4 namespace deprecate $target nowhere
+0 namespace list $target --json
+0 namespace delete $target other
+4 namespace delete $target nowhere
+0 search-attribute add $target Color Keyword
+6 search-attribute add $target Color Int
+2 search-attribute add $target Color Purple
+0 search-attribute list $target
+4 search-attribute list $target --namespace nowhere
+0 search-attribute remove $target Color
+4 search-attribute remove $target Color
 END
 }
-
-"$desk" sqlite:seed.db seed >seed.out & pids+=($!)
-ready seed.out
-kill "${pids[0]}" && wait "${pids[0]}"
-cp seed.db rest.db
-cp seed.db open.db
-"$desk" sqlite:open.db >open.out & pids+=($!)
-ready open.out
-"$holdfast" serve --store sqlite:served.db --listen 127.0.0.1:0 >served.out 2>&1 & pids+=($!)
-for ((i = 0; i < 1000; i++)); do
-    ! grep -qE '127\.0\.0\.1:[0-9]+' served.out || break
-    sleep 0.01
-done
-server=temporal://$(grep -oE '127\.0\.0\.1:[0-9]+' served.out | head -1)
 
 script rest.db | plain >rest.txt
 script open.db | plain >open.txt
@@ -145,6 +140,87 @@ script "$server" | plain >server.txt
 diff rest.txt open.txt || fail "a file at rest and an open one differ"
 diff open.txt server.txt || fail "an open file and a server differ"
 cat rest.txt
+
+# Every verb with a target, with words that it accepts; $t is the target. Reading verbs are marked with r, those that need a worker with q.
+verbs='
+w start $t patient --queue nobody
+q run $t patient --queue nobody --timeout 1s
+r result $t one
+w signal $t one go
+q query $t one state
+q update $t one add 1
+w cancel $t one
+w terminate $t one
+w reset $t one
+r show $t one
+r why $t one
+q stack $t one
+r list $t
+r count $t
+r stream $t one
+q top $t --once
+r namespace list $t
+w namespace register $t more
+w namespace deprecate $t more
+w namespace delete $t more
+w delete $t one
+w batch start $t job terminate "WorkflowId = 1"
+w batch stop $t job
+r batch show $t job
+r batch list $t
+r search-attribute list $t
+w search-attribute add $t Size Int
+w search-attribute remove $t Size
+'
+# all CODE TARGET KINDS [OPTION ...]: all verbs of these kinds exit with the code. They do nothing, and so they may run at once.
+all()
+{
+    local code=$1 t=$2 kinds=$3 kind words job jobs=()
+    shift 3
+    while read -r kind words; do
+        [[ -n $words && $kinds == *"$kind"* ]] || continue
+        (eval "run $code $words ${*@Q}") & jobs+=($!)
+    done <<<"$verbs"
+    for job in "${jobs[@]}"; do
+        wait "$job" || fail "not all verbs exit with $code on $t $*"
+    done
+}
+
+while read -r command; do
+    grep -q -- " $command \$t" <<<"$verbs" || fail "the test has no words for: $command"
+done < <("$holdfast" help | awk '/^  holdfast .*TARGET/ && $2 != "worker" { print $2 ($3 != "TARGET" ? " " $3 : "") }')
+for target in rest.db open.db "$server"; do
+    all 2 $target rwq --nonsense
+    all 2 $target rwq word word word word word
+done
+all 3 nowhere.db rwq              # there is no such file ...
+[[ ! -e nowhere.db ]] || fail "a verb has made a file"
+all 3 owner:rest.db rwq           # ... no program that has it open ...
+all 3 temporal://127.0.0.1:1 rwq  # ... and no server
+echo text >text.db
+all 3 text.db rwq
+# What must not be done: a key that only reads, no key, and another user's file.
+key=$("$holdfast" key add --keys keys --permissions default:read 2>/dev/null)
+open_server=$server
+serve guarded --keys keys
+HOLDFAST_API_KEY=$key all 5 "$server" w
+HOLDFAST_API_KEY=$key run 0 count "$server"
+all 5 "$server" rwq
+server=$open_server
+if [[ $(id -u) == 0 ]] && type -P setpriv >/dev/null; then
+    cp rest.db secret.db
+    chmod 600 secret.db
+    chmod 711 .
+    program=$holdfast
+    holdfast=as_nobody
+    as_nobody()
+    {
+        setpriv --reuid 65534 --clear-groups "$program" "$@"
+    }
+    all 5 "$PWD/secret.db" rwq
+    all 5 "$PWD/open.db" rwq
+    holdfast=$program
+fi
 
 # What needs a worker.
 for verb in "run rest.db echo 1" "query rest.db one state" "update rest.db one add 1" "stack rest.db one"; do
@@ -158,8 +234,7 @@ says "has not ended, and no program has rest.db open"
 for kind in owned server; do
     target=$server address=$server
     [[ $kind == server ]] || target=work.db address=sqlite:work.db
-    "$desk" "$address" q >"$kind.out" & pids+=($!)
-    ready "$kind.out"
+    work "$address" q "$kind"
     run 0 run $target echo '{"n": 7}' --queue q --id e1
     [[ $out == '{"n": 7}' ]] || fail "the input comes back: $out"
     echo '[1, 2]' >in.json
@@ -194,7 +269,12 @@ for kind in owned server; do
     says "CardDeclined: insufficient funds"
     says "child the-payment"
     says "activity decline"
-
+    run 0 start $target patient --id tired --queue q
+    run 0 cancel $target tired --reason 'no need any more'
+    run 1 result $target tired
+    says "canceled: no need any more"
+    run 0 why $target tired
+    says "WorkflowCanceled: no need any more"
 done
 
 # What is stuck, and why.
@@ -214,10 +294,7 @@ says "no program has rest.db open, and so nothing happens"
 run 0 start work.db patient --id followed --queue q
 "$holdfast" show work.db followed --follow >followed.txt & pids+=($!)
 follower=$!
-for ((i = 0; i < 1000; i++)); do
-    ! grep -qs WorkflowTaskCompleted followed.txt || break
-    sleep 0.01
-done
+await followed.txt WorkflowTaskCompleted
 run 0 signal work.db followed go '"on"'
 wait "$follower"
 grep -q 'WorkflowExecutionCompleted *"on"' followed.txt || fail "show --follow: $(cat followed.txt)"
@@ -257,6 +334,35 @@ run 2 count @
 says "there is no setting 'colour'"
 rm .config/holdfast/config
 run 3 count temporal://127.0.0.1:1
+
+# Exit codes of commands without a target.
+run 2 nonsense
+run 2 version more
+run 2 db
+run 2 key add --keys keys
+run 2 key list
+run 4 key revoke --keys keys nobody
+run 2 limits --json --markdown
+run 0 db check rest.db
+run 3 db check nowhere.db
+run 3 db stats nowhere.db
+run 3 db export nowhere.db
+run 3 db shrink nowhere.db
+run 3 db shrink open.db
+says "which has to be ended"
+run 3 db retention nowhere.db
+run 4 db retention rest.db nowhere
+run 4 db retention rest.db nowhere 3d
+run 2 db retention rest.db default long
+run 3 db retention open.db default 3d
+for file in rest.db open.db; do
+    run 0 db backup $file "copy-$file"
+    run 6 db backup $file "copy-$file"
+    run 0 db export $file -o "histories-$file"
+    run 6 db export $file -o "histories-$file"
+    run 4 db export $file --run nobody
+done
+run 3 db backup nowhere.db copy.db
 
 # Made from the table.
 run 0 completion

@@ -188,6 +188,20 @@ static void put_signal(hf_buf *history, int64_t id, hf_str name, int64_t seconds
     put(history, &event);
 }
 
+static void put_timer(hf_buf *history, int64_t id, int64_t seconds)
+{
+    hf_pb_timer_started_event_attributes started = {.timer_id = HF_STR("1"),
+                                                    .start_to_fire_timeout = hf_pb_duration_of(hf_seconds(1000))};
+    hf_pb_history_event event = {
+        .event_id = id,
+        .event_time = hf_pb_timestamp_of((hf_time){hf_seconds(seconds).ns}),
+        .event_type = HF_EVENT_TYPE_TIMER_STARTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_TIMER_STARTED_EVENT_ATTRIBUTES,
+        .timer_started_event_attributes = &started,
+    };
+    put(history, &event);
+}
+
 static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
 {
     (void)state;
@@ -199,15 +213,23 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
     const struct {
         const hf_pb_admin_insight *insight;
         bool is_at_rest;
+        bool has_timer; /* which may be the timeout of its wait */
         const char *end;
     } CASES[] = {
-        {&WAITS, false, "\nwaits for\n  signal delivered\nsignals that came and that it has not taken\n  Delivered\n"},
-        {&NOTHING, false,
+        {&WAITS, false, false,
+         "\nwaits for\n  signal delivered\nsignals that came and that it has not taken\n  Delivered\n"},
+        {&WAITS, false, true,
+         "\nwaits for\n  signal delivered\n  timer 1, fires in 15 min\n"
+         "signals that came and that it has not taken\n  Delivered\n"},
+        {NULL, true, true,
+         "\nwaits for\n  perhaps a signal; its code knows which, and no program has it in memory\n"
+         "  timer 1, fires in 15 min\nsignals that came\n  Delivered\n"},
+        {&NOTHING, false, false,
          "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n"},
-        {&ELSEWHERE, false,
+        {&ELSEWHERE, false, false,
          "\nwaits for\n  a signal; its code knows which, and the program does not have it in memory now\n"
          "signals that came\n  Delivered\n"},
-        {NULL, true,
+        {NULL, true, false,
          "\nwaits for\n  a signal; its code knows which, and no program has it in memory\n"
          "signals that came\n  Delivered\n"},
     };
@@ -223,6 +245,9 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
         put_signal(&history, 2, HF_STR("Delivered"), 101);
         put_signal(&history, 3, HF_STR("Delivered"), 101);
         put_at(&history, 4, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED, 102);
+        if (CASES[i].has_timer) {
+            put_timer(&history, 5, 102);
+        }
         hf_run_view view = {
             .run_id = HF_STR("run"),
             .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
