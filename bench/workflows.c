@@ -8,7 +8,7 @@
  * With `--through owner` the engine is in a second process, which has the file open, and this one asks it (owner:FILE).
  * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
  * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads.
- * `worker_us` is the CPU of all threads but the engine's two; with `--store memory` no disk is in the way. */
+ * `worker_us` is the CPU of all threads but the engine's two, `owner_us` that of the owner's process; with `--store memory` no disk is in the way. */
 #include "bench.h"
 
 #include <holdfast/holdfast.h>
@@ -42,6 +42,7 @@ static struct {
 } options = {.mode = "", .dir = ".", .seconds = 5};
 
 static char path[4096];
+static pid_t owner = -1; /* the process that has the file open; -1 = this one */
 static hf_service *service;
 static hf_worker *worker;
 static client clients[COUNT_MAX];
@@ -127,17 +128,16 @@ typedef struct moment {
     int64_t wall;    /* mono ns */
     double cpu;      /* seconds */
     double others;   /* seconds of the engine's and the store's thread */
+    double owner;    /* seconds of the process that has the file open */
     double written;  /* bytes, by /proc/self/io */
     long waits;      /* times threads went to sleep by themselves */
     long long count; /* workflows */
 } moment;
 
-/* CPU seconds of a thread, if it is the engine's or the store's. */
-static double thread_cpu(const char *tid)
+/* CPU seconds by a "stat" file of /proc; 0 if its line has none of the two words. */
+static double stat_cpu(const char *file_name, const char *word, const char *or_word)
 {
-    char file_name[300];
     char line[512];
-    (void)snprintf(file_name, sizeof file_name, "/proc/self/task/%s/stat", tid);
     FILE *file = fopen(file_name, "re");
     if (file == NULL) {
         return 0;
@@ -145,7 +145,7 @@ static double thread_cpu(const char *tid)
     bool is_read = fgets(line, sizeof line, file) != NULL;
     (void)fclose(file);
     const char *at = is_read ? strrchr(line, ')') : NULL;
-    if (at == NULL || (strstr(line, "(hf-engine)") == NULL && strstr(line, "(hf-store)") == NULL)) {
+    if (at == NULL || (strstr(line, word) == NULL && strstr(line, or_word) == NULL)) {
         return 0;
     }
     for (int field = 2; field < 14 && at != NULL; field++) { /* utime is the 14th */
@@ -158,6 +158,21 @@ static double thread_cpu(const char *tid)
     double ticks = (double)strtoull(at, &end, 10);
     ticks += (double)strtoull(end, NULL, 10);
     return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* CPU seconds of a thread, if it is the engine's or the store's. */
+static double thread_cpu(const char *tid)
+{
+    char file_name[300];
+    (void)snprintf(file_name, sizeof file_name, "/proc/self/task/%s/stat", tid);
+    return stat_cpu(file_name, "(hf-engine)", "(hf-store)");
+}
+
+static double owner_cpu(void)
+{
+    char file_name[64];
+    (void)snprintf(file_name, sizeof file_name, "/proc/%d/stat", (int)owner);
+    return owner > 0 ? stat_cpu(file_name, "", "") : 0;
 }
 
 static double engine_cpu(void)
@@ -181,6 +196,7 @@ static moment now(void)
     m.cpu = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
             1e-6 * ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec);
     m.others = engine_cpu();
+    m.owner = owner_cpu();
     FILE *file = fopen("/proc/self/io", "re");
     char line[128];
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
@@ -232,6 +248,9 @@ static void print_between(moment from, moment to)
     bench_print("ops_s", runs / seconds);
     bench_print("cpu_op_us", (to.cpu - from.cpu) * 1e6 / runs);
     bench_print("worker_us", (to.cpu - from.cpu - (to.others - from.others)) * 1e6 / runs);
+    if (owner > 0) {
+        bench_print("owner_us", (to.owner - from.owner) * 1e6 / runs);
+    }
     bench_print("bytes_op", (to.written - from.written) / runs);
     bench_print("sleeps_op", (double)(to.waits - from.waits) / runs);
     bench_print("rss_mib", (double)bench_rss() / 1048576);
@@ -406,7 +425,7 @@ int main(int argc, char **argv)
     (void)snprintf(address, sizeof address, "%s%s",
                    options.in_memory ? "memory:" : "sqlite:", options.in_memory ? "" : path);
     remove_files();
-    pid_t owner = options.through ? start_owner(address) : -1;
+    owner = options.through ? start_owner(address) : -1;
     if (options.through) {
         (void)snprintf(address, sizeof address, "owner:%s", path);
     }

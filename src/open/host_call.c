@@ -315,6 +315,7 @@ static void begin(hf_visitor *visitor, const hf_pb_owner_call *frame)
     visit->call.timeout = hf_nanoseconds(frame->timeout_ns > 0 ? frame->timeout_ns : 0);
     visit->call.in_process =
         true; /* if this process dies, the next opening hands its tasks out again: nobody else knows of them */
+    visit->call.run_ahead = frame->run_ahead;
     visit->call.lets_go = frame->lets_go;
     visit->call.replays = frame->replays;
     hf_list_push_back(&visitor->visits, &visit->node);

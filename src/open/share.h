@@ -4,7 +4,7 @@
  *                                other process                  owner
  *
  * A connection begins with a request of a tool (proto/holdfast/admin.proto). After "calls" it carries OwnerCall one way and OwnerAnswer the
- * other, many calls at once.
+ * other, many calls at once. As in one process, only workflow tasks are given out before they are durable (service-V2).
  *
  * open-H1  A call of another process is answered once, or its connection is closed. A frame that cannot be read closes its connection, and
  *     nothing else.

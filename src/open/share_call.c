@@ -216,6 +216,7 @@ static void send_one(hf_errand_out *out)
         .timeout_ns = call->timeout.ns,
         .lets_go = call->lets_go,
         .replays = call->replays,
+        .run_ahead = call->run_ahead,
         .request = hf_str_of_len(bytes->data, bytes->len),
     };
     hf_duct_put(&share->duct, &hf_pb_owner_call_type, &frame);
@@ -394,6 +395,7 @@ static void go_inside(hf_service *local, hf_errand_out *out)
     out->inner.workflow_id = call->workflow_id;
     out->inner.timeout = call->timeout;
     out->inner.in_process = call->in_process;
+    out->inner.run_ahead = call->run_ahead;
     out->inner.lets_go = call->lets_go;
     out->inner.replays = call->replays;
     hf_service_submit(local, &out->inner); /* the call may be done by now, but not `out`: it has a second reference */
@@ -451,7 +453,6 @@ static void share_submit(hf_service *service, hf_call *call)
         refuse(call, HF_ERR_UNSUPPORTED, "this method is not for callers from outside");
         return;
     }
-    call->run_ahead = false; /* what comes from another process is durable */
     call->parked = NULL;
     hf_spin_lock(&share->lock);
     bool is_local = share->local != NULL;

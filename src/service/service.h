@@ -15,9 +15,9 @@
  *
  * service-V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE,
  *     HF_ERR_CLOSED).
- * service-V2  The facts in a response are durable before done is called. One exception: a workflow task for a worker of
- *     this process (run_ahead) may be given out before the commit that started it, because workflow code has no effects
- *     of its own.
+ * service-V2  The facts in a response are durable before done is called. One exception: a workflow task for a poll with
+ *     run_ahead may be given out before the commit that started it, because workflow code has no effects of its own. If the
+ *     commit fails, or its process dies before, the task is undone: its token is refused, and the worker drops the run.
  * service-V3  request is borrowed until done; response and everything it points to live in the caller's arena.
  * service-V4  A thread that cancels a call becomes a guest of the service while that call is not done. close ends
  *     all calls and then waits for the guests, so that the service is there until the last of them has left. */

@@ -65,8 +65,20 @@ static hf_local_job *await_end(hf_wf *wf, hf_instant deadline)
 
 /* ---- Beginning --------------------------------------------------------------------------------------------------------- */
 
-/* worker-J1: a task may be given to a worker of this process before the commit that started it. An answer about the run
- * is not. */
+/* Whether the run still has the task that is being played. A task that was given out ahead of its commit is undone if the engine's process
+ * dies before the commit: the next engine starts another one, at another time, and what came before it may differ, too. */
+static bool has_task(const hf_wf *wf, const hf_pb_describe_workflow_execution_response *run)
+{
+    const hf_pb_pending_workflow_task_info *now = run->pending_workflow_task;
+    const hf_pb_timestamp *ours = &wf->at_work->task->started_time;
+    if (!ours->has) { /* a recorded history is played: nothing of it is undone */
+        return true;
+    }
+    return now != NULL && now->state == HF_PENDING_WORKFLOW_TASK_STATE_STARTED &&
+           now->started_time.seconds == ours->seconds && now->started_time.nanos == ours->nanos;
+}
+
+/* worker-J1: a task may be given to a worker before the commit that started it. An answer about the run is not. */
 static hf_status make_durable(hf_op *op, hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
@@ -79,6 +91,9 @@ static hf_status make_durable(hf_op *op, hf_wf *wf)
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena);
     hf_status status = hf_service_ask(op, worker->service, &call);
+    if (status == HF_OK && !has_task(wf, call.response)) {
+        status = hf_fail(op, HF_ERR_EVICTED, "the task was given out ahead of a commit that never was");
+    }
     hf_arenas_give(&worker->arenas, &arena);
     wf->is_ahead = status != HF_OK;
     return status;

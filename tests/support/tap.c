@@ -259,6 +259,17 @@ static void give_late_tasks(tap *t)
     }
 }
 
+/* As an engine would answer that knows nothing of the task which another one gave out ahead of its commit. */
+static void tell_of_another_task(tap *t, const hf_call *inner)
+{
+    hf_pb_describe_workflow_execution_response *response = inner->response;
+    if (inner->method == HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION && inner->status == HF_OK &&
+        response->pending_workflow_task != NULL && t->options.other_tasks > 0) {
+        t->options.other_tasks--;
+        response->pending_workflow_task->started_time.seconds++;
+    }
+}
+
 static void on_done(hf_call *inner)
 {
     tap_call *c = inner->state;
@@ -279,6 +290,7 @@ static void on_done(hf_call *inner)
         saw(t, outer);
     }
     t->refused += inner->status == HF_OK && c->is_refused ? 1 : 0;
+    tell_of_another_task(t, inner);
     if (copy != NULL) {
         hf_list_push_back(&t->tasks, &copy->node);
     }

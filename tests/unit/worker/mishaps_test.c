@@ -520,6 +520,45 @@ static void an_activity_that_is_pinned_stays(void **state)
     HF_CHECK_SAY(pinned_count > 0 || getenv("HF_SEED") != NULL, "no schedule has pinned it");
 }
 
+/* ---- A task that was given out ahead of a commit that never was ----------------------------------------------------------- */
+
+static int locals_begun;
+
+static hf_status count_begun(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_payload_printf(ret_out, "%d", ++locals_begun);
+}
+
+static hf_status looks_up(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run_local("count", in, ret_out, .start_to_close = hf_minutes(1));
+}
+
+static hf_status add_lookup(hf_worker *worker)
+{
+    locals_begun = 0;
+    HF_TRY(hf_worker_add_activity(worker, "count", count_begun, .on_fiber = true));
+    return hf_worker_add_workflow(worker, "w", looks_up);
+}
+
+static hf_status look_up(play *p)
+{
+    HF_TRY(start_it(p));
+    HF_TRY(await_it(p));
+    play_note(p, " after %d looks", tap_calls(p->tap, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION));
+    return HF_OK;
+}
+
+/* worker-J1. The engine says that the run has another task: the local activity is begun with the next task, by a run that was made again. */
+static void a_local_activity_is_not_begun_for_a_task_that_was_undone(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_lookup, .body = look_up, .result = "1 after 1 looks"});
+    play_on(
+        (play_options){.add = add_lookup, .body = look_up, .tap = {.other_tasks = 1}, .result = "1 after 2 looks"});
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -531,6 +570,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_message_needs_ids_and_may_lack_its_place),
         cmocka_unit_test(a_cancel_reaches_the_attempt_that_counts),
         cmocka_unit_test(an_activity_that_is_pinned_stays),
+        cmocka_unit_test(a_local_activity_is_not_begun_for_a_task_that_was_undone),
     };
     return hf_test_main("mishaps", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
