@@ -7,7 +7,7 @@
  *     - no process is left that the child had started (this process is the parent of orphans: PR_SET_CHILD_SUBREAPER);
  *     - `holdfast db check --deep` finds the file sound.
  *
- * After CYCLES kills a last child lets all workflows end, within its time: tasks that a killed process had in hand went out
+ * After CYCLES kills (SHARED_CYCLES of two on a file: tasks run ahead of their commits only before the first owner was killed) a last child lets all workflows end, within its time: tasks that a killed process had in hand went out
  * again at once, because their timeouts are an hour. Then
  *
  *     - every workflow that was begun has ended once, and one whose start was acknowledged is there;
@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CYCLES = 10, QUICK_US = 40000, SLOW_US = 400000, CHARGES_MAX = 200000 };
+enum { CYCLES = 10, SHARED_CYCLES = 3, QUICK_US = 40000, SLOW_US = 400000, CHARGES_MAX = 200000 };
 
 extern char **environ;
 
@@ -43,6 +43,7 @@ typedef struct drive {
     char log[300]; /* what the children say */
     unsigned failures;
     uint64_t runs, charges, refunds, stands, signals, canceled;
+    unsigned owners; /* of the kills of two on a file: those that met the owner */
 } drive;
 
 static void fail(drive *d, const char *what, const char *which)
@@ -163,6 +164,20 @@ static void end_child(drive *d, int which)
     pair[which] = 0;
 }
 
+/* The file beside the database has the owner's process. */
+static bool is_owner(const drive *d, pid_t pid)
+{
+    char path[400];
+    char text[32] = "";
+    (void)snprintf(path, sizeof path, "%s-owner", d->database);
+    FILE *file = fopen(path, "re");
+    bool is = file != NULL && fgets(text, sizeof text, file) != NULL && strtol(text, NULL, 10) == (long)pid;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return is;
+}
+
 /* The owner is killed as often as the other one: which of them it is depends on the kills before. */
 static void one_shared_kill(drive *d, hf_rng *rng, unsigned cycle)
 {
@@ -181,6 +196,7 @@ static void one_shared_kill(drive *d, hf_rng *rng, unsigned cycle)
     (void)nanosleep(&span, NULL);
     int which = (int)hf_rng_below(rng, 2);
     off_t before = ledger_len(d);
+    d->owners += is_owner(d, pair[which]) ? 1 : 0;
     end_child(d, which);
     await_work(d, before); /* the one that is left goes on, or the file would be at rest for ever */
     if (ledger_len(d) == before) {
@@ -368,7 +384,7 @@ int main(int argc, char **argv)
         (void)snprintf(d.database, sizeof d.database, "%s/%u.db", folder, file);
         (void)snprintf(d.ledger, sizeof d.ledger, "%s/%u.ledger", folder, file);
         (void)snprintf(d.log, sizeof d.log, "%s/%u.log", folder, file);
-        for (unsigned i = 0; i < CYCLES && done < kills; i++, done++) {
+        for (unsigned i = 0; i < (is_shared ? SHARED_CYCLES : CYCLES) && done < kills; i++, done++) {
             if (is_shared) {
                 one_shared_kill(&d, &rng, i);
             } else {
@@ -381,9 +397,9 @@ int main(int argc, char **argv)
         if (d.failures == 0) {
             forget(&d);
         }
-        (void)printf("%u kills, %" PRIu64 " workflows, %" PRIu64 " canceled, %" PRIu64 " signals, %" PRIu64
-                     " charges, %" PRIu64 " stand\n",
-                     done, d.runs, d.canceled, d.signals, d.charges, d.stands);
+        (void)printf("%u kills (%u of an owner of two), %" PRIu64 " workflows, %" PRIu64 " canceled, %" PRIu64
+                     " signals, %" PRIu64 " charges, %" PRIu64 " stand\n",
+                     done, d.owners, d.runs, d.canceled, d.signals, d.charges, d.stands);
         (void)fflush(stdout);
     }
     if (d.failures == 0) {
