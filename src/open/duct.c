@@ -6,9 +6,15 @@
 
 enum { ROOM = 64 * 1024 }; /* for one read */
 
-void hf_duct_init(hf_duct *duct, hf_env *env, int fd)
+void hf_duct_init(hf_duct *duct, hf_env *env, int fd, hf_poller *poller, void *cookie)
 {
-    *duct = (hf_duct){.env = env, .fd = fd, .may_read = true, .may_write = true, .taken_ns = env->ops->now(env).ns};
+    *duct = (hf_duct){.env = env,
+                      .poller = poller,
+                      .cookie = cookie,
+                      .fd = fd,
+                      .may_read = true,
+                      .may_write = true,
+                      .taken_ns = env->ops->now(env).ns};
     hf_buf_init(&duct->in, hf_env_memory(env), SIZE_MAX / 4);
     hf_buf_init(&duct->out, hf_env_memory(env), HF_SHARE_OUT_LEN_MAX);
 }
@@ -122,6 +128,18 @@ void hf_duct_put(hf_duct *duct, const hf_pb_type *type, const void *msg)
     }
 }
 
+/* A socket tells of room whenever its peer has read something. So its thread would be woken once for every message that it has
+ * sent: it asks only while it waits for room. */
+static void watch_room(hf_duct *duct, bool is_wanted)
+{
+    hf_op op;
+    hf_op_init(&op);
+    int events = HF_READABLE | (is_wanted ? HF_WRITABLE : 0);
+    if (duct->env->ops->poller_set(duct->env, &op, duct->poller, duct->fd, events, false, duct->cookie) != HF_OK) {
+        end(duct, op.message);
+    }
+}
+
 void hf_duct_flush(hf_duct *duct)
 {
     while (duct->may_write && !duct->is_over && hf_duct_left(duct) > 0) {
@@ -132,12 +150,18 @@ void hf_duct_flush(hf_duct *duct)
             duct->env->ops->write(duct->env, &op, duct->fd, duct->out.data + duct->out_at, hf_duct_left(duct), &put);
         if (status == HF_ERR_AGAIN) {
             duct->may_write = false;
+            duct->waits_for_room = true;
+            watch_room(duct, true);
         } else if (status != HF_OK) {
             end(duct, op.message);
         } else {
             duct->out_at += put;
             duct->taken_ns = duct->env->ops->now(duct->env).ns;
         }
+    }
+    if (duct->waits_for_room && !duct->is_over && hf_duct_left(duct) == 0) {
+        duct->waits_for_room = false;
+        watch_room(duct, false);
     }
     if (duct->out_at >= HF_SHARE_PIECE_LEN) {
         settle(&duct->out, &duct->out_at);

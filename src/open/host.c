@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { STACK_LEN = 512 * 1024, BACKLOG = 64, PAUSE_MS = 100 };
+enum { STACK_LEN = 512 * 1024, BACKLOG = 64, PAUSE_MS = 100, BURST = 16 };
 
 static hf_instant from_now(hf_env *env, hf_span span)
 {
@@ -83,7 +83,7 @@ static void welcome(hf_host *host, int fd)
         return;
     }
     *visitor = (hf_visitor){.host = host, .hello_end = from_now(host->env, hf_seconds(HF_SHARE_HELLO_SECONDS))};
-    hf_duct_init(&visitor->duct, host->env, fd);
+    hf_duct_init(&visitor->duct, host->env, fd, host->poller, visitor);
     hf_list_init(&visitor->visits);
     hf_list_init(&visitor->sticky);
     for (size_t i = 0; i < HF_SHARE_BUCKETS; i++) {
@@ -92,8 +92,7 @@ static void welcome(hf_host *host, int fd)
     if (host->visitor_count >= HF_SHARE_CONNECTIONS_MAX && !make_room(host)) {
         refuse(host, visitor,
                "the program that has the file open has as many connections of other processes as it takes (64)");
-    } else if (host->env->ops->poller_set(host->env, &op, host->poller, fd, HF_READABLE | HF_WRITABLE, true, visitor) !=
-               HF_OK) {
+    } else if (host->env->ops->poller_set(host->env, &op, host->poller, fd, HF_READABLE, true, visitor) != HF_OK) {
         refuse(host, visitor, op.message);
     } else {
         hf_list_push_back(&host->visitors, &visitor->node);
@@ -249,13 +248,15 @@ void hf_visit_done(hf_call *call)
     }
 }
 
-static void take_finished(hf_host *host)
+/* False: there was none. */
+static bool take_finished(hf_host *host)
 {
     hf_list finished;
     hf_node *node = NULL;
     hf_spin_lock(&host->lock);
     hf_list_move_all(&host->finished, &finished);
     hf_spin_unlock(&host->lock);
+    bool is_any = !hf_list_is_empty(&finished);
     while ((node = hf_list_pop_front(&finished)) != NULL) {
         hf_visit *visit = (hf_visit *)(void *)HF_CONTAINER(node, hf_call, link);
         hf_visitor *visitor = visit->visitor;
@@ -263,6 +264,15 @@ static void take_finished(hf_host *host)
         if (visitor != NULL && visitor->is_gone && hf_list_is_empty(&visitor->visits)) {
             free_visitor(visitor);
         }
+    }
+    return is_any;
+}
+
+/* The engine ends many calls one after the other. Those that it ends meanwhile go out with the first ones: one write, and the other
+ * process is woken once. */
+static void take_burst(hf_host *host)
+{
+    for (int i = 0; i < BURST && take_finished(host); i++) {
     }
 }
 
@@ -335,10 +345,10 @@ static void end_all(hf_host *host)
             part(visitor);
         }
     }
-    take_finished(host);
+    (void)take_finished(host);
     while (host->call_count > 0) {
         rest(host, HF_INSTANT_NEVER);
-        take_finished(host);
+        (void)take_finished(host);
     }
     hf_assert(hf_list_is_empty(&host->visitors) && host->visitor_count == 0);
 }
@@ -348,7 +358,7 @@ static void host_main(void *arg)
     hf_host *host = arg;
     while (!atomic_load(&host->stopping)) {
         bool is_left = pick_up(host);
-        take_finished(host);
+        take_burst(host);
         HF_LIST_EACH(node, &host->visitors)
         {
             hf_visitor *visitor = HF_CONTAINER(node, hf_visitor, node);
@@ -396,6 +406,8 @@ hf_status hf_host_open(hf_op *op, hf_env *env, const char *path, hf_service *eng
     hf_list_init(&host->visitors);
     hf_list_init(&host->finished);
     hf_buf_init(&host->scratch, host->memory, HF_SHARE_ANSWER_LEN_MAX);
+    hf_slab_init(&host->slab, host->memory);
+    hf_arenas_init(&host->arenas, host->memory);
     hf_admin_address(path, host->address);
     if (!hf_beside(path, "-sock", host->socket)) {
         host->socket[0] = '\0';
@@ -431,5 +443,7 @@ void hf_host_close(hf_host *host)
         env->ops->poller_close(env, host->poller);
     }
     hf_buf_deinit(&host->scratch);
+    hf_arenas_deinit(&host->arenas);
+    hf_slab_deinit(&host->slab);
     env->ops->release(env, host, sizeof *host);
 }

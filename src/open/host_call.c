@@ -38,7 +38,7 @@ static hf_held_task *find_held(hf_visitor *visitor, hf_str token)
 
 static void forget(hf_visitor *visitor, hf_held_task *task)
 {
-    hf_allocator memory = visitor->host->memory;
+    hf_allocator memory = hf_slab_memory(&visitor->host->slab);
     hf_assert(visitor->held_count > 0);
     visitor->held_count--;
     hf_list_remove(&task->node);
@@ -49,7 +49,7 @@ static void forget(hf_visitor *visitor, hf_held_task *task)
 static void hold(hf_visit *visit, hf_str token)
 {
     hf_visitor *visitor = visit->visitor;
-    hf_allocator memory = visitor->host->memory;
+    hf_allocator memory = hf_slab_memory(&visitor->host->slab);
     if (token.len == 0 || visitor->held_count >= HF_SHARE_HELD_MAX || find_held(visitor, token) != NULL) {
         return;
     }
@@ -189,18 +189,18 @@ static void submit(hf_visit *visit)
 
 static hf_visit *new_visit(hf_host *host, hf_visitor *visitor)
 {
-    hf_visit *visit = host->memory.allocate(host->memory.state, sizeof *visit, 0);
+    hf_allocator memory = hf_slab_memory(&host->slab);
+    hf_visit *visit = memory.allocate(memory.state, sizeof *visit, 0);
     if (visit != NULL) {
-        *visit = (hf_visit){.host = host, .visitor = visitor};
-        hf_arena_init(&visit->arena, host->memory);
+        *visit = (hf_visit){.host = host, .visitor = visitor, .arena = hf_arenas_take(&host->arenas)};
     }
     return visit;
 }
 
 static void free_visit(hf_visit *visit)
 {
-    hf_allocator memory = visit->host->memory;
-    hf_arena_deinit(&visit->arena);
+    hf_allocator memory = hf_slab_memory(&visit->host->slab);
+    hf_arenas_give(&visit->host->arenas, &visit->arena);
     memory.release(memory.state, visit, sizeof *visit);
 }
 

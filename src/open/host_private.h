@@ -2,6 +2,8 @@
 #ifndef HF_OPEN_HOST_PRIVATE_H
 #define HF_OPEN_HOST_PRIVATE_H
 
+#include "base/arenas.h"
+#include "base/slab.h"
 #include "open/share.h"
 
 enum { HF_HOST_STICKY_MAX = 64 }; /* queues of one connection that are remembered: a worker has one */
@@ -25,6 +27,8 @@ struct hf_host {
     size_t call_count;   /* under way */
     size_t requests_len; /* bytes of their requests */
     hf_buf scratch;      /* bytes of one answer */
+    hf_slab slab;        /* for hf_visit and hf_held_task */
+    hf_arenas arenas;    /* of visits */
 
     hf_spin lock;     /* protects the next two */
     hf_list finished; /* hf_visit whose `done` has come */

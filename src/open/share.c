@@ -80,7 +80,7 @@ static void close_line(hf_share *share)
     hf_env *env = share->env;
     if (share->duct.fd >= 0) {
         hf_duct_deinit(&share->duct);
-        hf_duct_init(&share->duct, env, -1);
+        hf_duct_init(&share->duct, env, -1, NULL, NULL);
     }
 }
 
@@ -123,12 +123,15 @@ static hf_status connect_to(hf_op *op, hf_share *share)
     int fd = -1;
     HF_TRY(env->ops->connect(env, op, share->address, &fd));
     hf_status status = shake_hands(op, share, fd);
+    if (status == HF_OK) { /* from here on as the duct wants it */
+        status = env->ops->poller_set(env, op, share->poller, fd, HF_READABLE, false, share);
+    }
     if (status != HF_OK) {
         env->ops->close(env, fd);
         return status;
     }
     hf_duct_deinit(&share->duct);
-    hf_duct_init(&share->duct, env, fd);
+    hf_duct_init(&share->duct, env, fd, share->poller, share);
     share->failures = 0;
     share->why[0] = '\0';
     return HF_OK;
@@ -431,10 +434,11 @@ hf_status hf_share_open(hf_op *op, hf_env *env, const hf_share_options *options,
                         .log_state = options->log_state};
     (void)snprintf(share->path, sizeof share->path, "%s", options->path);
     hf_admin_address(share->path, share->address);
-    hf_duct_init(&share->duct, env, -1);
+    hf_duct_init(&share->duct, env, -1, NULL, NULL);
     hf_heap_init(&share->alarms, share->memory);
     hf_buf_init(&share->scratch, share->memory, HF_SHARE_REQUEST_LEN_MAX);
-    hf_list *const LISTS[] = {&share->out, &share->waiting, &share->inbox, &share->canceled, &share->tokens};
+    hf_list *const LISTS[] = {&share->out, &share->waiting, &share->inbox, &share->canceled, &share->tokens,
+                              &share->spare};
     for (size_t i = 0; i < HF_COUNT_OF(LISTS); i++) {
         hf_list_init(LISTS[i]);
     }
@@ -474,6 +478,9 @@ void hf_share_free(hf_share *share)
     while ((node = hf_list_pop_front(&share->tokens)) != NULL) {
         hf_share_token *item = HF_CONTAINER(node, hf_share_token, node);
         share->memory.release(share->memory.state, item, sizeof *item + item->len);
+    }
+    while ((node = hf_list_pop_front(&share->spare)) != NULL) {
+        share->memory.release(share->memory.state, HF_CONTAINER(node, hf_errand_out, node), sizeof(hf_errand_out));
     }
     hf_duct_deinit(&share->duct);
     hf_heap_deinit(&share->alarms);

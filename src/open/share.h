@@ -48,19 +48,23 @@ enum {
 
 typedef struct hf_duct {
     hf_env *env;
-    int fd;    /* -1 = none */
+    hf_poller *poller; /* watches fd: for bytes to read, and for room to write only while there is none */
+    void *cookie;      /* of its events */
+    int fd;            /* -1 = none */
     hf_buf in; /* bytes from `in_at` on were not looked at */
     size_t in_at;
     hf_buf out; /* bytes from `out_at` on were not written */
     size_t out_at;
     bool may_read; /* the last read did not say "again" */
     bool may_write;
+    bool waits_for_room; /* the poller watches for it */
     bool is_over;                 /* the peer has gone, or has broken the rules: `why` */
     int64_t taken_ns;             /* when the peer last took bytes, or had taken all */
     char why[HF_MESSAGE_LEN_MAX]; /* of is_over */
 } hf_duct;
 
-void hf_duct_init(hf_duct *duct, hf_env *env, int fd);
+/* `poller` watches the descriptor with this cookie, for bytes to read. Not used without a descriptor. */
+void hf_duct_init(hf_duct *duct, hf_env *env, int fd, hf_poller *poller, void *cookie);
 void hf_duct_deinit(hf_duct *duct); /* closes the descriptor */
 /* Reads what is there, up to HF_SHARE_READ_LEN bytes. Never waits. */
 void hf_duct_fill(hf_duct *duct, size_t frame_len_max);

@@ -38,9 +38,18 @@ static void take_out(hf_share *share, hf_call *call)
 
 static void release(hf_errand_out *out)
 {
-    hf_allocator memory = out->share->memory;
+    hf_share *share = out->share;
     hf_buf_deinit(&out->answer);
-    memory.release(memory.state, out, sizeof *out);
+    hf_spin_lock(&share->lock);
+    bool is_kept = share->spare_count < HF_SHARE_SPARE_MAX;
+    if (is_kept) {
+        share->spare_count++;
+        hf_list_push_back(&share->spare, &out->node);
+    }
+    hf_spin_unlock(&share->lock);
+    if (!is_kept) {
+        share->memory.release(share->memory.state, out, sizeof *out);
+    }
 }
 
 /* Leaves the thread's lists. */
@@ -118,7 +127,12 @@ static void wait_for_owner(hf_errand_out *out)
 
 static hf_errand_out *new_out(hf_share *share, hf_call *call)
 {
-    hf_errand_out *out = share->memory.allocate(share->memory.state, sizeof *out, 0);
+    hf_spin_lock(&share->lock);
+    hf_node *spare = hf_list_pop_front(&share->spare);
+    share->spare_count -= spare != NULL ? 1 : 0;
+    hf_spin_unlock(&share->lock);
+    hf_errand_out *out = spare != NULL ? HF_CONTAINER(spare, hf_errand_out, node)
+                                       : share->memory.allocate(share->memory.state, sizeof *out, 0);
     if (out != NULL) {
         *out = (hf_errand_out){.share = share, .call = call, .manner = hf_manner_of(call)};
         hf_buf_init(&out->answer, share->memory, HF_SHARE_ANSWER_LEN_MAX);

@@ -12,6 +12,7 @@ enum {
     HF_SHARE_PAUSE_MAX_MS = 100,  /* ... up to this: a file has a new owner within a second */
     HF_SHARE_CANCEL_SECONDS = 5,  /* a caller that has given up waits as long for an owner that does not answer */
     HF_SHARE_CONNECT_SECONDS = 5, /* for an owner to answer the first message */
+    HF_SHARE_SPARE_MAX = 256,     /* hf_errand_out that are kept for the next calls */
 };
 
 /* A call that is not done. */
@@ -68,6 +69,8 @@ struct hf_share {
     hf_list canceled;                  /* calls whose callers do not want them any more */
     hf_list tokens;                    /* hf_share_token: tasks that nobody took */
     hf_list buckets[HF_SHARE_BUCKETS]; /* all calls that are not done, by number */
+    hf_list spare; /* hf_errand_out without a call, by `node` */
+    int spare_count;
     size_t call_count;
     uint64_t number_last;
     bool is_closing;
