@@ -437,8 +437,8 @@ hf_status hf_share_open(hf_op *op, hf_env *env, const hf_share_options *options,
     hf_duct_init(&share->duct, env, -1, NULL, NULL);
     hf_heap_init(&share->alarms, share->memory);
     hf_buf_init(&share->scratch, share->memory, HF_SHARE_REQUEST_LEN_MAX);
-    hf_list *const LISTS[] = {&share->out, &share->waiting, &share->inbox, &share->canceled, &share->tokens,
-                              &share->spare};
+    hf_list *const LISTS[] = {&share->out,      &share->waiting, &share->inbox,
+                              &share->canceled, &share->tokens,  &share->spare};
     for (size_t i = 0; i < HF_COUNT_OF(LISTS); i++) {
         hf_list_init(LISTS[i]);
     }

@@ -51,13 +51,13 @@ typedef struct hf_duct {
     hf_poller *poller; /* watches fd: for bytes to read, and for room to write only while there is none */
     void *cookie;      /* of its events */
     int fd;            /* -1 = none */
-    hf_buf in; /* bytes from `in_at` on were not looked at */
+    hf_buf in;         /* bytes from `in_at` on were not looked at */
     size_t in_at;
     hf_buf out; /* bytes from `out_at` on were not written */
     size_t out_at;
     bool may_read; /* the last read did not say "again" */
     bool may_write;
-    bool waits_for_room; /* the poller watches for it */
+    bool waits_for_room;          /* the poller watches for it */
     bool is_over;                 /* the peer has gone, or has broken the rules: `why` */
     int64_t taken_ns;             /* when the peer last took bytes, or had taken all */
     char why[HF_MESSAGE_LEN_MAX]; /* of is_over */

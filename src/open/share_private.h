@@ -69,7 +69,7 @@ struct hf_share {
     hf_list canceled;                  /* calls whose callers do not want them any more */
     hf_list tokens;                    /* hf_share_token: tasks that nobody took */
     hf_list buckets[HF_SHARE_BUCKETS]; /* all calls that are not done, by number */
-    hf_list spare; /* hf_errand_out without a call, by `node` */
+    hf_list spare;                     /* hf_errand_out without a call, by `node` */
     int spare_count;
     size_t call_count;
     uint64_t number_last;

@@ -54,8 +54,14 @@ static hf_status keeper(hf_payload in, hf_payload *ret_out)
     return hf_activity_run("hold", in, ret_out, .start_to_close = hf_hours(1));
 }
 
+static hf_status echo(hf_payload in, hf_payload *ret_out)
+{
+    return hf_payload_printf(ret_out, "%.*s", (int)in.len, (const char *)in.data);
+}
+
 static hf_status add_all(hf_worker *worker)
 {
+    HF_TRY(hf_worker_add_workflow(worker, "echo", echo));
     HF_TRY(hf_worker_add_workflow(worker, "order", order));
     HF_TRY(hf_worker_add_workflow(worker, "keeper", keeper));
     HF_TRY(hf_worker_add_activity(worker, "charge", charge));
@@ -71,6 +77,7 @@ typedef struct stage {
     hf_service *first;
     hf_service *second;
     hf_worker *worker;
+    hf_status (*client)(void *stage); /* NULL = ask_all */
 } stage;
 
 static hf_status ask_all(void *arg)
@@ -104,7 +111,7 @@ static hf_status play(void *arg)
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope));
-        HF_TRY(hf_fork(scope, ask_all, s));
+        HF_TRY(hf_fork(scope, s->client != NULL ? s->client : ask_all, s));
         HF_TRY(hf_worker_run(s->worker));
         HF_TRY(hf_join(scope));
     }
@@ -121,6 +128,30 @@ static void a_client_and_a_worker_work_through_the_owner(void **state)
     atomic_store(&charged, 0);
     assert_int_equal(hf_run(play, &s, .threads = 2), HF_OK);
     assert_int_equal(atomic_load(&charged), 1);
+}
+
+enum { LARGE_LEN = 1 << 20 };
+
+static hf_status ask_large(void *arg)
+{
+    static char text[LARGE_LEN + 1];
+    stage *s = arg;
+    memset(text, '1', LARGE_LEN);
+    HF_AUTO(hf_execution_free) hf_execution *run = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    HF_TRY(hf_start(s->second, "echo", hf_payload_of_json(text), &run, .id = "e", .task_queue = "q"));
+    HF_TRY(hf_result(run, &out));
+    HF_CHECK(out.len == LARGE_LEN && memcmp(out.data, text, LARGE_LEN) == 0);
+    return hf_worker_stop(s->worker);
+}
+
+/* A socket takes some 200 KiB at once: both sides wait for room, several times. */
+static void messages_may_be_larger_than_what_a_socket_takes(void **state)
+{
+    char other[200];
+    address_of(*state, "owner:", "", other);
+    stage s = {.place = *state, .owner = ((const place *)*state)->address, .other = other, .client = ask_large};
+    assert_int_equal(hf_run(play, &s, .threads = 2), HF_OK);
 }
 
 static void both_may_share(void **state)
@@ -556,6 +587,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(tasks_of_a_killed_process_go_out_again, place_open,
                                     place_close), /* first: it forks */
     cmocka_unit_test_setup_teardown(a_client_and_a_worker_work_through_the_owner, place_open, place_close),
+    cmocka_unit_test_setup_teardown(messages_may_be_larger_than_what_a_socket_takes, place_open, place_close),
     cmocka_unit_test_setup_teardown(both_may_share, place_open, place_close),
     cmocka_unit_test_setup_teardown(nobody_has_the_file, place_open, place_close),
     cmocka_unit_test_setup_teardown(the_next_one_takes_over, place_open, place_close),

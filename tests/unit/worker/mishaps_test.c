@@ -555,8 +555,7 @@ static void a_local_activity_is_not_begun_for_a_task_that_was_undone(void **stat
 {
     (void)state;
     play_on((play_options){.add = add_lookup, .body = look_up, .result = "1 after 1 looks"});
-    play_on(
-        (play_options){.add = add_lookup, .body = look_up, .tap = {.other_tasks = 1}, .result = "1 after 2 looks"});
+    play_on((play_options){.add = add_lookup, .body = look_up, .tap = {.other_tasks = 1}, .result = "1 after 2 looks"});
 }
 
 int main(int argc, char **argv)
