@@ -34,7 +34,8 @@ typedef struct hf_continue_options {
     const char *file;       /* set by the macro, as is the line: see hf_wait_options */
     int line;
     const hf_entry *header; /* of the next run, see header.h; NULL = none */
-    const hf_entry *memo;   /* of the next run, as that of hf_start; NULL = none: it does not get this run's */
+    const hf_entry *memo; /* of the next run, in place of this run's, as that of hf_start; NULL = this run's; an empty list =
+                             none */
     const hf_entry *search_attributes; /* the same */
 } hf_continue_options;
 
@@ -68,14 +69,16 @@ HF_API HF_MUST_USE hf_status hf_patch_deprecate(const char *id);
  * a JSON array of texts is KeywordList; one that the namespace does not know (hf_search_attribute_add, list.h), or knows as
  * another type, fails the workflow task until it does. `fields` ends with hf_field_end(); hf_memo_set and hf_search_set below make the list.
  * Fails: HF_ERR_INVALID: no field, more than 100, a key that is empty, too long or there twice, or a value as in
- * hf_payload_object (json.h); HF_ERR_TOO_BIG: more than 2 MiB; HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM,
- * HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
+ * hf_payload_object (json.h); HF_ERR_TOO_BIG: the memo, or the search attributes, would have more than 2 MiB in all;
+ * HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM, HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
 HF_API HF_MUST_USE hf_status hf_memo_set_of(const hf_field *fields);
 HF_API HF_MUST_USE hf_status hf_search_set_of(const hf_field *fields);
 
 /* return hf_continue_as_new(state);  Ends the run and starts the next one of its chain, with the same id and an empty
- * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. Signals that
- * were not taken go along, in their order. From this call on handlers get no signals, because the next run is to see them.
+ * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. The next run has
+ * the retry policy of this one and, unless the options give others, its memo and its search attributes, with what was set
+ * meanwhile. Signals that were not taken go along, in their order. From this call on handlers get no signals, because the
+ * next run is to see them.
  * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_MISUSE: `in` has no bytes, or the
  * caller is not the main function of a workflow; HF_ERR_NOMEM, HF_ERR_EVICTED. */
 HF_API HF_MUST_USE hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options);

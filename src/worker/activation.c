@@ -351,6 +351,7 @@ static hf_status finish(hf_op *op, hf_wf *wf, piece p)
     }
     hf_assert(!wf->has_closed && !hf_node_is_linked(&wf->closing->node));
     HF_TRY(hf_wf_settle_signals(op, wf));
+    HF_TRY(hf_wf_fields_carry(op, wf));
     hf_wf_name_leftovers(wf);
     if (HF_CANARY(HF_BUG_CLOSING_NOT_LAST)) {
         hf_list_push_front(&wf->recorder.records, &wf->closing->node);

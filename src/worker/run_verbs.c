@@ -53,7 +53,7 @@ bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
         .started = hf_pb_timestamp_time(event->event_time),
         .arg = wf->entry->arg,
     };
-    return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header);
+    return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header) && hf_wf_fields_learn(wf, a);
 }
 
 const hf_workflow_facts *hf_workflow_info(void)

@@ -259,6 +259,110 @@ static void children_and_next_runs_are_described_and_activities_have_a_summary(v
                        .add = add_all});
 }
 
+/* What a run has, with what it set itself, is the next run's, unless it is given something else. */
+static const hf_entry NOTHING[] = {{NULL, {NULL, 0, NULL, NULL}}};
+
+static hf_status carries(hf_payload in, hf_payload *ret_out)
+{
+    switch (strtol(in.data, NULL, 10)) {
+    case 1:
+        HF_TRY(hf_memo_set(hf_field_text("b", "one"), hf_field_text("c", "x")));
+        HF_TRY(hf_search_set(hf_field_text("City", "Kiel"), hf_field_int("Cents", 7)));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        return hf_continue_as_new(hf_payload_of_json("2"));
+    case 2: {
+        HF_TRY(hf_memo_set(hf_field_null("c"), hf_field_text("b", "two")));
+        HF_TRY(hf_search_set(hf_field_null("Cents")));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        hf_status status = hf_continue_as_new(hf_payload_of_json("3"));
+        HF_TRY(hf_memo_set(hf_field_text("d", "late")));
+        return status;
+    }
+    case 3:
+        HF_TRY(hf_sleep(hf_seconds(60)));
+        return hf_continue_as_new(hf_payload_of_json("4"), .memo = MEMO, .search_attributes = NOTHING);
+    default:
+        HF_TRY(hf_sleep(hf_seconds(60)));
+        return hf_workflow_info()->attempt == 1 ? hf_raise(HF_ERR_FAILED, "tried again, as the first run was to be")
+                                                : hf_payload_printf(ret_out, "\"ended\"");
+    }
+}
+
+static hf_status look_at_chain(hf_service *service, hf_execution *execution)
+{
+    static const hf_entry BEGIN[] = {{"a", {"7", 1, HF_ENCODING_JSON_TEXT, NULL}},
+                                     {"b", {"8", 1, HF_ENCODING_JSON_TEXT, NULL}},
+                                     {NULL, {NULL, 0, NULL, NULL}}};
+    HF_AUTO(hf_execution_free) hf_execution *chain = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    hf_description *d = NULL;
+    (void)execution;
+    HF_TRY(hf_start(service, "carries", hf_payload_of_json("1"), &chain, .task_queue = "q", .id = "chain",
+                    .memo = BEGIN, .attempts_max = 2));
+    HF_TRY(hf_sleep(hf_seconds(30)));
+    HF_TRY(hf_describe(chain, &d));
+    HF_CHECK_SAY(d->memo_count == 3 && d->search_attribute_count == 1, "%zu %zu", d->memo_count,
+                 d->search_attribute_count);
+    HF_CHECK(strcmp(value_of(d->memo, "a"), "7") == 0 && strcmp(value_of(d->memo, "b"), "\"two\"") == 0);
+    HF_CHECK(strcmp(value_of(d->memo, "d"), "\"late\"") == 0);
+    HF_CHECK(strcmp(value_of(d->search_attributes, "City"), "\"Kiel\"") == 0);
+    hf_description_free(d);
+    HF_TRY(hf_sleep(hf_seconds(60)));
+    HF_TRY(hf_describe(chain, &d));
+    HF_CHECK(d->memo_count == 1 && d->search_attribute_count == 0);
+    HF_CHECK(strcmp(value_of(d->memo, "about"), "\"a trip\"") == 0);
+    hf_description_free(d);
+    HF_TRY(hf_result(chain, &out));
+    HF_CHECK_SAY(strcmp(out.data, "\"ended\"") == 0, "%s", (const char *)out.data);
+    return HF_OK;
+}
+
+static hf_status ends_at_once(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_payload_printf(ret_out, "\"ended\"");
+}
+
+static hf_status add_carries(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "carries", carries);
+}
+
+static void the_next_run_has_the_memo_attributes_and_retries_of_this_one(void **state)
+{
+    (void)state;
+    play_scene((scene){.before = add_attributes,
+                       .workflow = ends_at_once,
+                       .client = look_at_chain,
+                       .expected = HF_OK,
+                       .result = "\"ended\"",
+                       .add = add_carries});
+}
+
+/* What goes along must fit, so that a run can always continue. */
+static hf_status sets_too_much(hf_payload in, hf_payload *ret_out)
+{
+    enum { LEN = 900 << 10 };
+    static char text[LEN + 1];
+    memset(text, 't', LEN);
+    if (in.len > 0) {
+        HF_CHECK(hf_memo_set(hf_field_text("c", text)) == HF_ERR_TOO_BIG);
+        HF_TRY(hf_memo_set(hf_field_null("a"), hf_field_text("c", text)));
+        return hf_payload_printf(ret_out, "\"ended\"");
+    }
+    HF_TRY(hf_memo_set(hf_field_text("a", text)));
+    HF_TRY(hf_memo_set(hf_field_text("b", text)));
+    HF_CHECK(hf_memo_set(hf_field_text("c", text)) == HF_ERR_TOO_BIG);
+    HF_TRY(hf_memo_set(hf_field_text("b", text)));
+    return hf_continue_as_new(hf_payload_of_json("1"));
+}
+
+static void a_memo_has_a_bound_in_all(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = sets_too_much, .expected = HF_OK, .result = "\"ended\""});
+}
+
 /* ---- Sagas --------------------------------------------------------------------------------------------------------------- */
 
 static hf_status step(hf_saga *saga, const char *undo, const char *deed)
@@ -569,6 +673,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_note_is_written_once_and_not_in_replays),
     cmocka_unit_test(a_workflow_sets_its_memo_and_search_attributes),
     cmocka_unit_test(children_and_next_runs_are_described_and_activities_have_a_summary),
+    cmocka_unit_test(the_next_run_has_the_memo_attributes_and_retries_of_this_one),
+    cmocka_unit_test(a_memo_has_a_bound_in_all),
     cmocka_unit_test(a_saga_that_fails_is_undone_in_reverse),
     cmocka_unit_test(a_saga_that_is_committed_is_not_undone),
     cmocka_unit_test(a_saga_is_undone_after_a_cancel),
