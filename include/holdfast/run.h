@@ -1,4 +1,5 @@
-/* Inside a workflow: the run itself. Its facts, its memory, its scope, versions of its code, the next run of its chain. */
+/* Inside a workflow: the run itself. Its facts, its memory, its scope, versions of its code, the next run of its chain, how it
+ * fails. */
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H
 
@@ -38,6 +39,15 @@ typedef struct hf_continue_options {
                              none */
     const hf_entry *search_attributes; /* the same */
 } hf_continue_options;
+
+typedef struct hf_workflow_fail_options {
+    size_t size;         /* set by the macro */
+    const char *type;    /* for programs, and for a retry policy's final_types; NULL = "HF_ERR_FAILED" */
+    bool is_final;       /* the workflow is not tried again, whatever its retry policy says */
+    hf_span retry_after; /* pause before its next run, in place of the policy's, at most the policy's longest; 0 = the
+                            policy's */
+    hf_payload details;  /* for whoever waits for the result: hf_error()->details; borrowed */
+} hf_workflow_fail_options;
 
 HF_BEGIN_DECLS
 
@@ -83,6 +93,17 @@ HF_API HF_MUST_USE hf_status hf_search_set_of(const hf_field *fields);
  * caller is not the main function of a workflow; HF_ERR_NOMEM, HF_ERR_EVICTED. */
 HF_API HF_MUST_USE hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options);
 
+/* return hf_workflow_fail("the order is empty", .type = "EmptyOrder", .is_final = true);
+ *
+ * Makes a failure and returns HF_ERR_FAILED. The main function that returns this status ends the run with that failure; its
+ * parent, or hf_result, finds type and details in hf_error(), or in the causes of that. A handler of updates, a validator or
+ * a query that returns it fails with it, too, and so does a fiber, whose join then returns it. The last failure of the
+ * fiber, even one that was handled, becomes its cause. Any other failure may be returned as well (hf_raise,
+ * hf_raise_typed): this one also has details, and is final if it should be. Texts and details are copied.
+ * Fails: HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID: .retry_after is negative, or less than a
+ * millisecond; HF_ERR_NOMEM; HF_ERR_MISUSE: there is no message, or the caller is not a workflow. */
+HF_API HF_MUST_USE hf_status hf_workflow_fail_with(const char *message, const hf_workflow_fail_options *options);
+
 HF_END_DECLS
 
 /* hf_memo_set(fields...) and hf_search_set(fields...), for C and C++:
@@ -116,6 +137,9 @@ template <class... Fields> static inline HF_MUST_USE hf_status hf_search_set(Fie
 #define hf_continue_as_new(...) HF_CONTINUE_AS_NEW_(__VA_ARGS__, .size = sizeof(hf_continue_options), .file = __FILE__, .line = __LINE__)
 #define HF_CONTINUE_AS_NEW_(in, ...) \
     hf_continue_as_new_with((in), &(hf_continue_options){__VA_ARGS__})
+#define hf_workflow_fail(...) HF_WORKFLOW_FAIL_(__VA_ARGS__, .size = sizeof(hf_workflow_fail_options))
+#define HF_WORKFLOW_FAIL_(message, ...) \
+    hf_workflow_fail_with((message), &(hf_workflow_fail_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_continue_as_new(hf_payload in,
@@ -125,6 +149,13 @@ hf_continue_as_new(hf_payload in,
     options.file = file;
     options.line = line;
     return hf_continue_as_new_with(in, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_workflow_fail(const char *message,
+    hf_workflow_fail_options options = hf_workflow_fail_options())
+{
+    options.size = sizeof options;
+    return hf_workflow_fail_with(message, &options);
 }
 #endif
 /* clang-format on */

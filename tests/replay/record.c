@@ -241,6 +241,7 @@ static const recording RECORDINGS[] = {
     {"carries", NULL, IN, false, 0, {{0}}},
     {"carries-evicted", "carries", IN, true, 0, {{0}}},
     {"carries-given", NULL, IN, false, 0, {{0}}},
+    {"fails-details", NULL, IN, true, 0, {{0}}},
 };
 
 /* ---- Playing -------------------------------------------------------------------------------------------------------- */

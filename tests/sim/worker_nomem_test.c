@@ -131,6 +131,12 @@ static hf_status by_signals(void)
     return status == HF_ERR_AGAIN ? HF_OK : status;
 }
 
+static hf_status by_failure(void)
+{
+    hf_status status = hf_workflow_fail("it is handled", .type = "Handled", .details = hf_payload_of_json("7"));
+    return status == HF_ERR_FAILED ? HF_OK : status;
+}
+
 static hf_status whole(hf_payload in, hf_payload *ret_out)
 {
     char text[40];
@@ -156,6 +162,7 @@ static hf_status whole(hf_payload in, hf_payload *ret_out)
     HF_TRY(by_others());
     HF_TRY(by_scope());
     HF_TRY(by_saga());
+    HF_TRY(by_failure());
     HF_TRY(hf_wait_until(t->notes == 2 && t->ups == 1, .timeout = hf_hours(10)));
     HF_TRY(hf_handlers_wait());
     return hf_continue_as_new(hf_payload_of_json("2"), .header = HEADER);

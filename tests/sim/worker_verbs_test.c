@@ -363,6 +363,115 @@ static void a_memo_has_a_bound_in_all(void **state)
     play_scene((scene){.workflow = sets_too_much, .expected = HF_OK, .result = "\"ended\""});
 }
 
+/* ---- Failing --------------------------------------------------------------------------------------------------------------- */
+
+static bool has_failure(const hf_failure *failure, const char *type, const char *details)
+{
+    return failure != NULL && strcmp(failure->type, type) == 0 &&
+           strcmp(failure->details.data != NULL ? failure->details.data : "", details) == 0;
+}
+
+/* Its first run asks for a pause, its second is the last one. */
+static hf_status fails_for_good(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    const hf_workflow_facts *facts = hf_workflow_info();
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    if (facts->attempt == 1) {
+        return hf_workflow_fail("not now", .type = "Later", .retry_after = hf_seconds(50));
+    }
+    HF_CHECK(facts->attempt == 2);
+    HF_IGNORE(hf_raise_typed(HF_ERR_IO, "Disk", "the disk is gone"));
+    return hf_workflow_fail("never", .type = "Never", .is_final = true, .details = hf_payload_of_json("{\"at\": 7}"));
+}
+
+static hf_status fail_in_fiber(void *arg)
+{
+    (void)arg;
+    return hf_workflow_fail("a fiber fails", .type = "Fiber", .details = hf_payload_of_json("8"));
+}
+
+static hf_status fail_reply(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    (void)in;
+    (void)ret_out;
+    return hf_workflow_fail("no reply", .type = "Reply", .details = hf_payload_of_json("9"));
+}
+
+static hf_status fail_check(void *arg, hf_payload in)
+{
+    (void)arg;
+    (void)in;
+    return hf_workflow_fail("refused", .type = "Refusal", .details = hf_payload_of_json("10"));
+}
+
+/* The order of calls matters: the last failure of the fiber is the cause of the next one. */
+static hf_status fails_in_many_ways(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_on_update("reply", fail_reply));
+    HF_TRY(hf_on_update("checked", fail_reply, .validator = fail_check));
+    HF_TRY(hf_on_query("reply", fail_reply));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, fail_in_fiber, NULL));
+        HF_CHECK(hf_join(scope) == HF_ERR_FAILED && has_failure(hf_error(), "Fiber", "8"));
+    }
+    hf_status status = hf_child_run("fails_for_good", hf_payload_none(), NULL, .attempts_max = 5);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_FAILED && has_failure(hf_error()->cause, "Never", "{\"at\": 7}"));
+    HF_CHECK(has_failure(hf_error()->cause->cause, "Disk", ""));
+    HF_TRY(hf_signal_wait("go", NULL));
+    static char large[(2 << 20) + 1];
+    HF_CHECK(hf_workflow_fail("x", .details = hf_payload_of_bytes(large, sizeof large)) == HF_ERR_TOO_BIG);
+    HF_CHECK(hf_workflow_fail("x", .retry_after = hf_nanoseconds(30)) == HF_ERR_INVALID);
+    HF_CHECK(hf_workflow_fail(NULL) == HF_ERR_MISUSE);
+    return hf_workflow_fail("all of it", .details = hf_payload_of_json("[11]"));
+}
+
+static hf_status see_failures(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *alone = NULL;
+    HF_TRY(hf_start(service, "fails_for_good", hf_payload_none(), &alone, .task_queue = "q", .id = "alone",
+                    .attempts_max = 5));
+    hf_time began = hf_wall_now(NULL);
+    HF_CHECK(hf_result(alone, NULL) == HF_ERR_FAILED && has_failure(hf_error(), "Never", "{\"at\": 7}"));
+    HF_CHECK(has_failure(hf_error()->cause, "Disk", "") && strcmp(hf_error()->message, "never") == 0);
+    int64_t took = (hf_wall_now(NULL).ns - began.ns) / 1000000000;
+    HF_CHECK_SAY(took >= 50 && took < 60, "%d s", (int)took); /* the pause that it asked for, not the policy's */
+    HF_CHECK(hf_update(execution, "reply", hf_payload_none(), NULL) == HF_ERR_FAILED && hf_error_find("Reply") != NULL);
+    HF_CHECK(has_failure(hf_error_find("Reply"), "Reply", "9"));
+    HF_CHECK(hf_update(execution, "checked", hf_payload_none(), NULL) == HF_ERR_FAILED);
+    HF_CHECK(has_failure(hf_error_find("Refusal"), "Refusal", "10"));
+    HF_CHECK(hf_query(execution, "reply", hf_payload_none(), NULL) != HF_OK);
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_signal(execution, "go", hf_payload_none()));
+    HF_CHECK(hf_result(execution, NULL) == HF_ERR_FAILED && has_failure(hf_error(), "HF_ERR_FAILED", "[11]"));
+    return HF_OK;
+}
+
+static hf_status add_failing(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "fails_for_good", fails_for_good);
+}
+
+static void a_workflow_fails_with_type_details_and_for_good(void **state)
+{
+    (void)state;
+    HF_CHECK(hf_workflow_fail("not a workflow") == HF_ERR_MISUSE);
+    play_scene((scene){.workflow = fails_in_many_ways,
+                       .client = see_failures,
+                       .expected = HF_ERR_FAILED,
+                       .result = "all of it",
+                       .add = add_failing});
+}
+
 /* ---- Sagas --------------------------------------------------------------------------------------------------------------- */
 
 static hf_status step(hf_saga *saga, const char *undo, const char *deed)
@@ -675,6 +784,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(children_and_next_runs_are_described_and_activities_have_a_summary),
     cmocka_unit_test(the_next_run_has_the_memo_attributes_and_retries_of_this_one),
     cmocka_unit_test(a_memo_has_a_bound_in_all),
+    cmocka_unit_test(a_workflow_fails_with_type_details_and_for_good),
     cmocka_unit_test(a_saga_that_fails_is_undone_in_reverse),
     cmocka_unit_test(a_saga_that_is_committed_is_not_undone),
     cmocka_unit_test(a_saga_is_undone_after_a_cancel),

@@ -825,6 +825,7 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_patched NULL
 #define call_hf_patch_deprecate NULL
 #define call_hf_continue_as_new NULL
+#define call_hf_workflow_fail NULL
 #define call_hf_workflow_alloc NULL
 #define call_hf_publish NULL
 #define call_hf_activity_heartbeat NULL
