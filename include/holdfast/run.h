@@ -24,6 +24,15 @@ typedef struct hf_workflow_facts {
     int64_t history_len;      /* their bytes, as far as the service tells; 0 = unknown */
     bool should_continue;     /* the history gets long: continue as new soon */
     void *arg;                /* of hf_worker_add_workflow */
+    const char *parent_run_id; /* "" = there is no parent */
+    const char *root_id;       /* workflow id of the first parent of all; its own = there is no parent */
+    const char
+        *continued_run_id;     /* the run before it in its chain: a retry, a cron tick, a continue-as-new; "" = none */
+    hf_span execution_timeout; /* of all runs of the chain together; 0 = none */
+    hf_span run_timeout;       /* of this run; 0 = none */
+    hf_payload last_result;    /* of the last run before it that a cron schedule started and that succeeded; borrowed;
+                                     empty = there is none */
+    const char *last_failure;  /* message of the failure of the run before it: a retry, a cron tick; "" = none */
 } hf_workflow_facts;
 
 typedef struct hf_continue_options {
@@ -35,7 +44,8 @@ typedef struct hf_continue_options {
     const char *file;       /* set by the macro, as is the line: see hf_wait_options */
     int line;
     const hf_entry *header; /* of the next run, see header.h; NULL = none */
-    const hf_entry *memo; /* of the next run, in place of this run's, as that of hf_start; NULL = this run's; an empty list =
+    const hf_entry
+        *memo; /* of the next run, in place of this run's, as that of hf_start; NULL = this run's; an empty list =
                              none */
     const hf_entry *search_attributes; /* the same */
 } hf_continue_options;
@@ -83,6 +93,11 @@ HF_API HF_MUST_USE hf_status hf_patch_deprecate(const char *id);
  * HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM, HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
 HF_API HF_MUST_USE hf_status hf_memo_set_of(const hf_field *fields);
 HF_API HF_MUST_USE hf_status hf_search_set_of(const hf_field *fields);
+/* Reads a key of the memo or of the search attributes: as it was at the start of the run, with what was set since. The
+ * caller owns the value, which is freed with the run. Fails: HF_ERR_NOT_FOUND: there is no such key; HF_ERR_NOMEM; HF_ERR_MISUSE
+ * outside a workflow. */
+HF_API HF_MUST_USE hf_status hf_memo_get(const char *key, hf_payload *ret_value);
+HF_API HF_MUST_USE hf_status hf_search_get(const char *key, hf_payload *ret_value);
 
 /* return hf_continue_as_new(state);  Ends the run and starts the next one of its chain, with the same id and an empty
  * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. The next run has

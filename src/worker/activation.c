@@ -388,8 +388,8 @@ static hf_status play_locals(hf_op *op, hf_wf *wf, piece p)
 static hf_status activate(hf_op *op, hf_wf *wf, piece p)
 {
     static hf_status (*const APPLY[])(hf_op *, hf_wf *, piece) = {
-        [HF_WF_STAGE_PATCHES] = prepare,     [HF_WF_STAGE_START] = apply_starts, [HF_WF_STAGE_SIGNALS] = apply_signals,
-        [HF_WF_STAGE_ENDS] = apply_ends,     [HF_WF_STAGE_LOCALS] = play_locals, [HF_WF_STAGE_CLOSING] = finish,
+        [HF_WF_STAGE_PATCHES] = prepare, [HF_WF_STAGE_START] = apply_starts, [HF_WF_STAGE_SIGNALS] = apply_signals,
+        [HF_WF_STAGE_ENDS] = apply_ends, [HF_WF_STAGE_LOCALS] = play_locals, [HF_WF_STAGE_CLOSING] = finish,
     };
     static const hf_wf_looks LOOKS[] = {
 #define LOOKS_OF(stage, name, looks, brings, runs) looks,

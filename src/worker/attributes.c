@@ -140,9 +140,10 @@ static bool put_field(hf_wf *wf, hf_wf_fields *fields, const entry *from)
     hf_buf value;
     hf_buf_init(&value, memory, SIZE_MAX / 4);
     hf_pb_encode(&hf_pb_payload_type, from->value, &value);
-    hf_wf_field *field = value.status == HF_OK ? memory.allocate(memory.state, sizeof *field + from->key.len + value.len,
-                                                                 _Alignof(hf_wf_field))
-                                               : NULL;
+    hf_wf_field *field =
+        value.status == HF_OK
+            ? memory.allocate(memory.state, sizeof *field + from->key.len + value.len, _Alignof(hf_wf_field))
+            : NULL;
     if (field != NULL) {
         *field = (hf_wf_field){.key_len = from->key.len, .value_len = value.len};
         memcpy(field->bytes, from->key.data, from->key.len);
@@ -251,7 +252,8 @@ hf_status hf_wf_fields_carry(hf_op *op, hf_wf *wf)
         HF_TRY(next->search_attributes != NULL
                    ? HF_OK
                    : hf_fail(op, HF_ERR_NOMEM, "no memory for the search attributes of the next run"));
-        next->search_attributes->indexed_fields.items = (hf_pb_search_attributes_indexed_fields_entry *)(void *)list.items;
+        next->search_attributes->indexed_fields.items =
+            (hf_pb_search_attributes_indexed_fields_entry *)(void *)list.items;
         next->search_attributes->indexed_fields.count = list.count;
     }
     if (next->retry_policy == NULL && wf->retry_policy.len > 0) {
@@ -360,4 +362,59 @@ hf_status hf_search_set_of(const hf_field *fields)
 {
     HF_VERB_ENTER(self, hf_search_set_of, NULL);
     HF_LEAVE(self, set(self, hf_wf_self(), "hf_search_set", fields, true));
+}
+
+/* ---- Reading -------------------------------------------------------------------------------------------------------- */
+
+static hf_status give_value(hf_wf *wf, const char *verb, const hf_wf_field *field, hf_payload *ret_value)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_pb_payload value = {0};
+    hf_pb_payloads one = {.payloads = {&value, 1}};
+    hf_arena_init(&arena, wf->worker->memory);
+    hf_str bytes = hf_str_of_len(field->bytes + field->key_len, field->value_len);
+    bool is_given = hf_pb_decode(&op, &hf_pb_payload_type, bytes, &arena, &value) == HF_OK &&
+                    hf_payload_decode(&one, &wf->payloads, ret_value) == HF_OK;
+    hf_arena_deinit(&arena);
+    wf->is_nomem |= !is_given;
+    return is_given ? HF_OK
+                    : hf_raise(HF_ERR_NOMEM, "%s: no memory for '%.*s'", verb, (int)field->key_len, field->bytes);
+}
+
+static hf_status get(hf_wf *wf, const char *verb, const hf_wf_fields *fields, const char *key, hf_payload *ret_value)
+{
+    if (wf == NULL || key == NULL || ret_value == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "%s needs a key and a place for its value, in a workflow", verb);
+    }
+    const hf_wf_field *field = find_field(fields, hf_str_of(key));
+    return field != NULL ? give_value(wf, verb, field, ret_value)
+                         : hf_raise(HF_ERR_NOT_FOUND, "%s: there is no key '%.100s'", verb, key);
+}
+
+static hf_status enter_memo_get(void)
+{
+    HF_VERB_ENTER(self, hf_memo_get, NULL);
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_memo_get(const char *key, hf_payload *ret_value)
+{
+    HF_TRY(enter_memo_get());
+    hf_wf *wf = hf_wf_self();
+    return get(wf, "hf_memo_get", wf != NULL ? &wf->memo : NULL, key, ret_value);
+}
+
+static hf_status enter_search_get(void)
+{
+    HF_VERB_ENTER(self, hf_search_get, NULL);
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_search_get(const char *key, hf_payload *ret_value)
+{
+    HF_TRY(enter_search_get());
+    hf_wf *wf = hf_wf_self();
+    return get(wf, "hf_search_get", wf != NULL ? &wf->search : NULL, key, ret_value);
 }

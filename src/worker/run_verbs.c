@@ -54,6 +54,20 @@ bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
         .started = hf_pb_timestamp_time(event->event_time),
         .arg = wf->entry->arg,
     };
+    const hf_pb_workflow_execution *parent = a->parent_workflow_execution;
+    const hf_pb_workflow_execution *root = a->root_workflow_execution;
+    wf->facts.parent_run_id = hf_wf_keep_text(wf, parent != NULL ? parent->run_id : HF_STR(""));
+    wf->facts.root_id = root != NULL     ? keep_like(wf, root->workflow_id, wf->id)
+                        : parent == NULL ? wf->id.data
+                                         : wf->facts.parent_id;
+    wf->facts.continued_run_id = hf_wf_keep_text(wf, a->continued_execution_run_id);
+    wf->facts.execution_timeout = hf_pb_duration_span(a->workflow_execution_timeout);
+    wf->facts.run_timeout = hf_pb_duration_span(a->workflow_run_timeout);
+    wf->facts.last_failure =
+        hf_wf_keep_text(wf, a->continued_failure != NULL ? a->continued_failure->message : HF_STR(""));
+    if (hf_payload_decode(a->last_completion_result, &wf->payloads, &wf->facts.last_result) != HF_OK) {
+        return false;
+    }
     return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header) && hf_wf_fields_learn(wf, a);
 }
 
@@ -385,9 +399,8 @@ static hf_pb_failure *failure_of(hf_arena *arena, const char *type, const char *
     if (body == NULL) {
         return NULL;
     }
-    hf_pb_failure *failure =
-        hf_failure_application(arena, hf_arena_copy(arena, hf_str_of(body->type)),
-                               hf_arena_copy(arena, hf_str_of(body->message)), options->is_final);
+    hf_pb_failure *failure = hf_failure_application(arena, hf_arena_copy(arena, hf_str_of(body->type)),
+                                                    hf_arena_copy(arena, hf_str_of(body->message)), options->is_final);
     hf_body_unref(body);
     if (failure != NULL) {
         const hf_failure *last = hf_error();

@@ -17,20 +17,20 @@ typedef enum hf_wf_looks {
 } hf_wf_looks;
 
 /*    stage, its name, when conditions look, what it brings, what runs */
-#define HF_WF_STAGE_MAP(X)                                                                                            \
-    X(HF_WF_STAGE_PATCHES, "patches", HF_WF_LOOKS_NEVER,                                                              \
-      "the patches of the whole history, the events that the last commands became, the clock", "nothing")             \
-    X(HF_WF_STAGE_START, "start", HF_WF_LOOKS_AFTER, "the start of the run", "the main function")                     \
-    X(HF_WF_STAGE_SIGNALS, "signals", HF_WF_LOOKS_AFTER, "signals as they came, and then updates as they came",       \
-      "for each a fiber that waits for it, or its handler")                                                           \
-    X(HF_WF_STAGE_ENDS, "ends", HF_WF_LOOKS_AFTER,                                                                    \
-      "ends of activities, children and calls to other workflows, fired timers, a cancel, as they came",              \
-      "the fibers that waited for them")                                                                              \
-    X(HF_WF_STAGE_LOCALS, "locals", HF_WF_LOOKS_EACH, "ends of local activities and side effects, as they came",      \
-      "the fiber that waited for it")                                                                                 \
-    X(HF_WF_STAGE_CLOSING, "closing", HF_WF_LOOKS_NEVER, "the end of the run, if the main function has returned",     \
-      "handlers that still wait, canceled")                                                                           \
-    X(HF_WF_STAGE_QUERIES, "queries", HF_WF_LOOKS_NEVER, "queries, as they came; once a task, behind its last step",  \
+#define HF_WF_STAGE_MAP(X)                                                                                           \
+    X(HF_WF_STAGE_PATCHES, "patches", HF_WF_LOOKS_NEVER,                                                             \
+      "the patches of the whole history, the events that the last commands became, the clock", "nothing")            \
+    X(HF_WF_STAGE_START, "start", HF_WF_LOOKS_AFTER, "the start of the run", "the main function")                    \
+    X(HF_WF_STAGE_SIGNALS, "signals", HF_WF_LOOKS_AFTER, "signals as they came, and then updates as they came",      \
+      "for each a fiber that waits for it, or its handler")                                                          \
+    X(HF_WF_STAGE_ENDS, "ends", HF_WF_LOOKS_AFTER,                                                                   \
+      "ends of activities, children and calls to other workflows, fired timers, a cancel, as they came",             \
+      "the fibers that waited for them")                                                                             \
+    X(HF_WF_STAGE_LOCALS, "locals", HF_WF_LOOKS_EACH, "ends of local activities and side effects, as they came",     \
+      "the fiber that waited for it")                                                                                \
+    X(HF_WF_STAGE_CLOSING, "closing", HF_WF_LOOKS_NEVER, "the end of the run, if the main function has returned",    \
+      "handlers that still wait, canceled")                                                                          \
+    X(HF_WF_STAGE_QUERIES, "queries", HF_WF_LOOKS_NEVER, "queries, as they came; once a task, behind its last step", \
       "their handlers, which only read")
 
 typedef enum hf_wf_stage {

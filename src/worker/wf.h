@@ -504,6 +504,8 @@ hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payloa
                                const hf_activity_options *options);
 /* The same without what depends on the workflow's other activities. */
 hf_status hf_wf_check_work(hf_op *op, hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options);
+/* Checks the total length of .final_types; `what` is "activity" or "child". Fails: HF_ERR_TOO_BIG. */
+hf_status hf_wf_check_types(hf_op *op, const char *what, const char *name, const char *const *types);
 /* The pause before the second attempt, with the default filled in. */
 static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 {
@@ -511,6 +513,8 @@ static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 }
 
 /* verbs.c, verbs_activity.c: the verbs of workflows, and the functions that apply events. */
+/* Copies of .final_types, in the arena. */
+hf_pb_str_list hf_wf_final_types(hf_arena *arena, const char *const *types);
 /* Whether the calling fiber is canceled; why is noted as the failure of `verb`. */
 bool hf_wf_is_canceled(const char *verb);
 hf_wf *hf_wf_self(void); /* of the running fiber; NULL = the fiber does not belong to a workflow */

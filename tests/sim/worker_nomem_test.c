@@ -154,6 +154,8 @@ static hf_status whole(hf_payload in, hf_payload *ret_out)
     HF_TRY(hf_patched("new") ? HF_OK : HF_ERR_NOMEM);
     HF_TRY(hf_patch_deprecate("old"));
     HF_TRY(hf_memo_set(hf_field_text("who", "ada")));
+    hf_payload who = hf_payload_none();
+    HF_TRY(hf_memo_get("who", &who));
     HF_TRY(hf_search_set(hf_field_int("Count", 3)));
     HF_TRY(hf_uuid(text));
     HF_TRY(hf_sleep_until((hf_time){hf_wall_now(NULL).ns + hf_seconds(5).ns}));

@@ -136,8 +136,8 @@ static hf_status wait_activity(void *arg)
     trace *t = arg;
     char seconds[32];
     (void)snprintf(seconds, sizeof seconds, "%ld", t->activity_s);
-    HF_TRY(hf_activity_run("nap", hf_payload_of_json(seconds), NULL, .start_to_close = hf_hours(1),
-                           .task_queue = "naps"));
+    HF_TRY(
+        hf_activity_run("nap", hf_payload_of_json(seconds), NULL, .start_to_close = hf_hours(1), .task_queue = "naps"));
     note(t, "activity");
     return HF_OK;
 }
@@ -298,7 +298,8 @@ static void activate(twin *w, const char *start, bool takes_clients, bool takes_
         }
         for (int i = 0; i < 2 * THINGS; i++) {
             int thing = now.order[i % THINGS];
-            bool is_turn = (thing == UPDATE) == (i >= THINGS); /* updates have their place behind the events of the task */
+            bool is_turn =
+                (thing == UPDATE) == (i >= THINGS); /* updates have their place behind the events of the task */
             if (is_turn && (int)COMES[thing].stage == stage && (is_of_client(thing) ? takes_clients : takes_ends)) {
                 write(w, COMES[thing].word);
                 w->is_signaled |= thing == SIGNAL;

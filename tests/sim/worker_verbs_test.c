@@ -472,6 +472,135 @@ static void a_workflow_fails_with_type_details_and_for_good(void **state)
                        .add = add_failing});
 }
 
+/* ---- What a run knows ------------------------------------------------------------------------------------------------------ */
+
+static bool is_text(hf_payload payload, const char *text)
+{
+    return payload.data != NULL && strcmp(payload.data, text) == 0;
+}
+
+/* Fails once, and is tried again. */
+static hf_status knows(hf_payload in, hf_payload *ret_out)
+{
+    const hf_workflow_facts *facts = hf_workflow_info();
+    HF_CHECK(facts->run_timeout.ns == hf_hours(1).ns && facts->execution_timeout.ns == hf_hours(3).ns);
+    if (facts->attempt == 1) {
+        HF_CHECK(strcmp(facts->last_failure, "") == 0 && strcmp(facts->continued_run_id, "") == 0);
+        return hf_raise_typed(HF_ERR_FAILED, "Once", "it is tried again");
+    }
+    HF_CHECK(facts->attempt == 2 && strcmp(facts->last_failure, "it is tried again") == 0);
+    HF_CHECK(strlen(facts->continued_run_id) == 36 && strcmp(facts->continued_run_id, facts->run_id) != 0);
+    if (is_text(in, "\"final\"")) {
+        return hf_raise_typed(HF_ERR_FAILED, "Final", "it is not tried again");
+    }
+    return hf_payload_printf(ret_out, "\"%s %s %s\"", facts->parent_id, facts->parent_run_id, facts->root_id);
+}
+
+/* Tells its parent which run it is, and waits for an answer to that run. */
+static hf_status listens(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_external_signal("w", "run", hf_payload_of_json(hf_workflow_run_id())));
+    return hf_signal_wait("answer", NULL);
+}
+
+/* By a schedule: one more than the last time. */
+static hf_status counts(hf_payload in, hf_payload *ret_out)
+{
+    hf_payload last = hf_workflow_info()->last_result;
+    long count = last.len > 0 ? strtol(last.data, NULL, 10) : 0;
+    char text[20];
+    (void)in;
+    (void)snprintf(text, sizeof text, "%ld", count);
+    HF_TRY(hf_external_signal("w", "count", hf_payload_of_json(text)));
+    return hf_payload_printf(ret_out, "%ld", count + 1);
+}
+
+static hf_status on_slow(void *arg, hf_payload in)
+{
+    (void)arg;
+    (void)in;
+    return hf_sleep(hf_hours(1));
+}
+
+static hf_status knows_all(hf_payload in, hf_payload *ret_out)
+{
+    static const char *const FINAL[] = {"Never", "Final", NULL};
+    char expected[200];
+    hf_payload out = hf_payload_none();
+    (void)in;
+    HF_CHECK(strcmp(hf_workflow_info()->root_id, "w") == 0 && strcmp(hf_workflow_info()->parent_run_id, "") == 0);
+    HF_TRY(hf_on_signal("slow", on_slow, .may_be_left = true));
+    HF_CHECK(hf_memo_get("who", &out) == HF_ERR_NOT_FOUND);
+    HF_TRY(hf_memo_set(hf_field_text("who", "ada")));
+    HF_TRY(hf_search_set(hf_field_text("City", "Kiel")));
+    HF_TRY(hf_child_run("knows", hf_payload_of_json("1"), &out, .attempts_max = 5, .run_timeout = hf_hours(1),
+                        .execution_timeout = hf_hours(3)));
+    (void)snprintf(expected, sizeof expected, "\"w %s w\"", hf_workflow_run_id());
+    HF_CHECK_SAY(is_text(out, expected), "%s, not %s", (const char *)out.data, expected);
+    hf_status status = hf_child_run("knows", hf_payload_of_json("\"final\""), NULL, .attempts_max = 5,
+                                    .run_timeout = hf_hours(1), .execution_timeout = hf_hours(3), .final_types = FINAL);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_FAILED && strcmp(hf_error()->cause->type, "Final") == 0);
+    HF_TRY(hf_child_start("listens", hf_payload_none(), .id = "listener"));
+    HF_TRY(hf_signal_wait("run", &out));
+    status = hf_external_signal("listener", "answer", hf_payload_none(), .run_id = hf_workflow_run_id());
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_NOT_FOUND);
+    HF_TRY(hf_external_signal("listener", "answer", hf_payload_none(), .run_id = out.data));
+    for (int i = 0; i < 3; i++) {
+        HF_TRY(hf_signal_wait("count", &out));
+        HF_CHECK_SAY(strtol(out.data, NULL, 10) == i, "%s, not %d", (const char *)out.data, i);
+    }
+    HF_TRY(hf_memo_get("who", &out));
+    HF_CHECK(is_text(out, "\"ada\""));
+    HF_TRY(hf_search_get("City", &out));
+    HF_CHECK(is_text(out, "\"Kiel\""));
+    return hf_payload_printf(ret_out, "\"known\"");
+}
+
+static hf_status start_counting(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *clock = NULL;
+    HF_TRY(hf_signal(execution, "slow", hf_payload_none()));
+    HF_TRY(
+        hf_start(service, "counts", hf_payload_none(), &clock, .task_queue = "q", .id = "clock", .cron = "* * * * *"));
+    HF_TRY(hf_result(execution, NULL));
+    return hf_terminate(clock);
+}
+
+static hf_status add_knowing(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "knows", knows));
+    HF_TRY(hf_worker_add_workflow(worker, "listens", listens));
+    return hf_worker_add_workflow(worker, "counts", counts);
+}
+
+static void no_handler_is_named(hf_service *service)
+{
+    (void)service;
+    HF_CHECK(scene_lines_with("workflow_ends_over_handlers") == 0);
+}
+
+static void a_run_knows_its_relatives_its_predecessor_its_bounds_and_its_fields(void **state)
+{
+    hf_payload out = hf_payload_none();
+    (void)state;
+    HF_CHECK(hf_memo_get("who", &out) == HF_ERR_MISUSE && hf_search_get("City", &out) == HF_ERR_MISUSE);
+    play_scene((scene){.before = add_attributes,
+                       .workflow = knows_all,
+                       .client = start_counting,
+                       .expected = HF_OK,
+                       .result = "\"known\"",
+                       .add = add_knowing,
+                       .look = no_handler_is_named});
+}
+
 /* ---- Sagas --------------------------------------------------------------------------------------------------------------- */
 
 static hf_status step(hf_saga *saga, const char *undo, const char *deed)
@@ -785,6 +914,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(the_next_run_has_the_memo_attributes_and_retries_of_this_one),
     cmocka_unit_test(a_memo_has_a_bound_in_all),
     cmocka_unit_test(a_workflow_fails_with_type_details_and_for_good),
+    cmocka_unit_test(a_run_knows_its_relatives_its_predecessor_its_bounds_and_its_fields),
     cmocka_unit_test(a_saga_that_fails_is_undone_in_reverse),
     cmocka_unit_test(a_saga_that_is_committed_is_not_undone),
     cmocka_unit_test(a_saga_is_undone_after_a_cancel),

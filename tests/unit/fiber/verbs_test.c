@@ -817,6 +817,8 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_until_end NULL
 #define call_hf_memo_set_of NULL
 #define call_hf_search_set_of NULL
+#define call_hf_memo_get NULL
+#define call_hf_search_get NULL
 #define call_hf_saga_open NULL
 #define call_hf_saga_add NULL
 #define call_hf_saga_commit NULL
