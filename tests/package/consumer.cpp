@@ -841,6 +841,7 @@ hf_status use_workers()
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);
     EXPECT(hf_workflow_fail("not in a workflow") == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_fail("not in a workflow", hf_workflow_fail_options()) == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none(), continue_options) == HF_ERR_MISUSE);
     HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
     HF_TRY(hf_payload_printf(&payload, "[%d]", 7));
