@@ -36,6 +36,7 @@ typedef struct hf_child_options {
     const char *summary;  /* one line about it in the parent's history, for people, at most 1,000 bytes; NULL = none */
     const hf_entry *memo; /* notes that hf_describe shows, as those of hf_start; NULL = none */
     const hf_entry *search_attributes; /* values by which workflows are found; NULL = none */
+    const char *const *final_types;    /* failures of these types are not tried again; ends with NULL; NULL = none */
 } hf_child_options;
 
 typedef struct hf_external_options {
@@ -43,6 +44,7 @@ typedef struct hf_external_options {
     const hf_entry *header; /* goes along, see header.h; NULL = none */
     const char *file;       /* set by the macro, as is the line: see hf_wait_options */
     int line;
+    const char *run_id; /* only this run gets it; NULL = the one that is open */
 } hf_external_options;
 
 HF_BEGIN_DECLS

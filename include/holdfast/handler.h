@@ -24,8 +24,9 @@ typedef hf_status (*hf_reply_handler)(void *arg, hf_payload in, hf_payload *ret_
 typedef hf_status (*hf_validator)(void *arg, hf_payload in);
 
 typedef struct hf_on_signal_options {
-    size_t size; /* set by the macro */
-    void *arg;   /* for the handler */
+    size_t size;      /* set by the macro */
+    void *arg;        /* for the handler */
+    bool may_be_left; /* no warning if the workflow ends before the handler has returned */
 } hf_on_signal_options;
 
 typedef struct hf_on_query_options {

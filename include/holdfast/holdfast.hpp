@@ -25,7 +25,7 @@
 //
 // Failures. A function below throws holdfast::error if the C function fails. An exception that leaves a workflow or an activity becomes its
 // failure: the type of a holdfast::error is kept; any other std::exception has the name of its class as type, and what() as message.
-// Throw holdfast::final_error from an activity that must not be tried again.
+// Throw holdfast::final_error from an activity or a workflow that must not be tried again.
 //
 // Waiting calls of a workflow throw holdfast::canceled when it is canceled, and holdfast::evicted when the run leaves memory, to go on later. Destructors
 // run, as always. evicted is not a std::exception: only catch (...) meets it, and must throw it again. A destructor that waits needs a shield (scope.h).
@@ -106,7 +106,7 @@ class timeout : public error
 {
     using error::error;
 };
-// From an activity: it is not tried again.
+// From an activity or a workflow: it is not tried again.
 class final_error : public error
 {
     using error::error;
@@ -153,6 +153,12 @@ inline hf_status fail_with_current() noexcept
             options.type = e.type().c_str();
             options.is_final = true;
             return hf_activity_fail(e.what(), options);
+        }
+        if (hf_workflow_info() != nullptr) {
+            hf_workflow_fail_options options = hf_workflow_fail_options();
+            options.type = e.type().c_str();
+            options.is_final = true;
+            return hf_workflow_fail(e.what(), options);
         }
         return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());
     } catch (const error &e) {

@@ -1,4 +1,5 @@
-/* Inside a workflow: the run itself. Its facts, its memory, its scope, versions of its code, the next run of its chain. */
+/* Inside a workflow: the run itself. Its facts, its memory, its scope, versions of its code, the next run of its chain, how it
+ * fails. */
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H
 
@@ -23,6 +24,15 @@ typedef struct hf_workflow_facts {
     int64_t history_len;      /* their bytes, as far as the service tells; 0 = unknown */
     bool should_continue;     /* the history gets long: continue as new soon */
     void *arg;                /* of hf_worker_add_workflow */
+    const char *parent_run_id; /* "" = there is no parent */
+    const char *root_id;       /* workflow id of the first parent of all; its own = there is no parent */
+    const char
+        *continued_run_id;     /* the run before it in its chain: a retry, a cron tick, a continue-as-new; "" = none */
+    hf_span execution_timeout; /* of all runs of the chain together; 0 = none */
+    hf_span run_timeout;       /* of this run; 0 = none */
+    hf_payload last_result;    /* of the last run before it that a cron schedule started and that succeeded; borrowed;
+                                     empty = there is none */
+    const char *last_failure;  /* message of the failure of the run before it: a retry, a cron tick; "" = none */
 } hf_workflow_facts;
 
 typedef struct hf_continue_options {
@@ -34,9 +44,20 @@ typedef struct hf_continue_options {
     const char *file;       /* set by the macro, as is the line: see hf_wait_options */
     int line;
     const hf_entry *header; /* of the next run, see header.h; NULL = none */
-    const hf_entry *memo;   /* of the next run, as that of hf_start; NULL = none: it does not get this run's */
+    const hf_entry
+        *memo; /* of the next run, in place of this run's, as that of hf_start; NULL = this run's; an empty list =
+                             none */
     const hf_entry *search_attributes; /* the same */
 } hf_continue_options;
+
+typedef struct hf_workflow_fail_options {
+    size_t size;         /* set by the macro */
+    const char *type;    /* for programs, and for a retry policy's final_types; NULL = "HF_ERR_FAILED" */
+    bool is_final;       /* the workflow is not tried again, whatever its retry policy says */
+    hf_span retry_after; /* pause before its next run, in place of the policy's, at most the policy's longest; 0 = the
+                            policy's */
+    hf_payload details;  /* for whoever waits for the result: hf_error()->details; borrowed */
+} hf_workflow_fail_options;
 
 HF_BEGIN_DECLS
 
@@ -68,17 +89,35 @@ HF_API HF_MUST_USE hf_status hf_patch_deprecate(const char *id);
  * a JSON array of texts is KeywordList; one that the namespace does not know (hf_search_attribute_add, list.h), or knows as
  * another type, fails the workflow task until it does. `fields` ends with hf_field_end(); hf_memo_set and hf_search_set below make the list.
  * Fails: HF_ERR_INVALID: no field, more than 100, a key that is empty, too long or there twice, or a value as in
- * hf_payload_object (json.h); HF_ERR_TOO_BIG: more than 2 MiB; HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM,
- * HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
+ * hf_payload_object (json.h); HF_ERR_TOO_BIG: the memo, or the search attributes, would have more than 2 MiB in all;
+ * HF_ERR_CANCELED: the workflow has ended; HF_ERR_NOMEM, HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
 HF_API HF_MUST_USE hf_status hf_memo_set_of(const hf_field *fields);
 HF_API HF_MUST_USE hf_status hf_search_set_of(const hf_field *fields);
+/* Reads a key of the memo or of the search attributes: as it was at the start of the run, with what was set since. The
+ * caller owns the value, which is freed with the run. Fails: HF_ERR_NOT_FOUND: there is no such key; HF_ERR_NOMEM; HF_ERR_MISUSE
+ * outside a workflow. */
+HF_API HF_MUST_USE hf_status hf_memo_get(const char *key, hf_payload *ret_value);
+HF_API HF_MUST_USE hf_status hf_search_get(const char *key, hf_payload *ret_value);
 
 /* return hf_continue_as_new(state);  Ends the run and starts the next one of its chain, with the same id and an empty
- * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. Signals that
- * were not taken go along, in their order. From this call on handlers get no signals, because the next run is to see them.
+ * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. The next run has
+ * the retry policy of this one and, unless the options give others, its memo and its search attributes, with what was set
+ * meanwhile. Signals that were not taken go along, in their order. From this call on handlers get no signals, because the
+ * next run is to see them.
  * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_MISUSE: `in` has no bytes, or the
  * caller is not the main function of a workflow; HF_ERR_NOMEM, HF_ERR_EVICTED. */
 HF_API HF_MUST_USE hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options);
+
+/* return hf_workflow_fail("the order is empty", .type = "EmptyOrder", .is_final = true);
+ *
+ * Makes a failure and returns HF_ERR_FAILED. The main function that returns this status ends the run with that failure; its
+ * parent, or hf_result, finds type and details in hf_error(), or in the causes of that. A handler of updates, a validator or
+ * a query that returns it fails with it, too, and so does a fiber, whose join then returns it. The last failure of the
+ * fiber, even one that was handled, becomes its cause. Any other failure may be returned as well (hf_raise,
+ * hf_raise_typed): this one also has details, and is final if it should be. Texts and details are copied.
+ * Fails: HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID: .retry_after is negative, or less than a
+ * millisecond; HF_ERR_NOMEM; HF_ERR_MISUSE: there is no message, or the caller is not a workflow. */
+HF_API HF_MUST_USE hf_status hf_workflow_fail_with(const char *message, const hf_workflow_fail_options *options);
 
 HF_END_DECLS
 
@@ -113,6 +152,9 @@ template <class... Fields> static inline HF_MUST_USE hf_status hf_search_set(Fie
 #define hf_continue_as_new(...) HF_CONTINUE_AS_NEW_(__VA_ARGS__, .size = sizeof(hf_continue_options), .file = __FILE__, .line = __LINE__)
 #define HF_CONTINUE_AS_NEW_(in, ...) \
     hf_continue_as_new_with((in), &(hf_continue_options){__VA_ARGS__})
+#define hf_workflow_fail(...) HF_WORKFLOW_FAIL_(__VA_ARGS__, .size = sizeof(hf_workflow_fail_options))
+#define HF_WORKFLOW_FAIL_(message, ...) \
+    hf_workflow_fail_with((message), &(hf_workflow_fail_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_continue_as_new(hf_payload in,
@@ -122,6 +164,13 @@ hf_continue_as_new(hf_payload in,
     options.file = file;
     options.line = line;
     return hf_continue_as_new_with(in, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_workflow_fail(const char *message,
+    hf_workflow_fail_options options = hf_workflow_fail_options())
+{
+    options.size = sizeof options;
+    return hf_workflow_fail_with(message, &options);
 }
 #endif
 /* clang-format on */

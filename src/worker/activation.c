@@ -1,22 +1,18 @@
 /* Applies events to a run.
  *
  * A history is cut at each WorkflowTaskStarted whose task was completed, and at that of the current task; tasks that
- * failed or timed out left no trace in the workflow. Each piece is one activation, in a fixed order (worker-K3):
+ * failed or timed out left no trace in the workflow. Each piece is one activation, which goes through the stages of
+ * stages.h in their order (worker-K3), whatever the order of the events was: README.md has them as a table. Replay relies
+ * on that order.
  *
- *     1  the events of the last activation's commands are compared with them, one by one; ends are noted: code
- *        that gives up such an activity or timer in 3, 4 or 5 has nothing to cancel
- *     2  the clock: the time of the WorkflowTaskStarted
- *     3  the start: the first fiber begins                                        settle
- *     4  signals in order: to a waiting fiber, to a handler, else kept; updates,
- *        to their handlers, among them                                            settle
- *     5  ends of activities, fired timers, a cancel, in order                     settle
- *     6  ends of local activities, one by one: a marker, and                      settle
- *     7  if the main function has returned: its command, behind all others; handlers that still wait are canceled
+ * Ends are noted before the first fiber runs: code that gives up an activity or timer which ends in the same activation
+ * has nothing to cancel. A signal goes to a waiting fiber, to a handler, or is kept.
  *
  * To settle is to give turns until nobody has anything to do: in a turn every fiber runs that is ready; then handlers
- * that were added get signals that had been kept; then fibers in hf_wait_until look, one by one. Replay relies on the
- * order of 3, 4 and 5, whatever the order of the events was. */
+ * that were added get signals that had been kept; then fibers in hf_wait_until look, one by one, in the order in which they
+ * began to wait; all over again until none of them has gone on. */
 #include "worker/local.h"
+#include "worker/stages.h"
 
 #include "base/canary.h"
 #include "base/rng.h"
@@ -182,7 +178,6 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
     return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
 }
 
-/* 3 */
 static hf_status apply_starts(hf_op *op, hf_wf *wf, piece p)
 {
     for (size_t i = 0; i < p.count; i++) {
@@ -190,10 +185,12 @@ static hf_status apply_starts(hf_op *op, hf_wf *wf, piece p)
             HF_TRY(begin(op, wf, p.items[i]));
         }
     }
-    return HF_OK;
+    note_history(wf, p.items[p.count - 1]);
+    return wf->has_begun ? HF_OK
+                         : hf_fail(op, HF_ERR_INVALID, "the history does not begin with WorkflowExecutionStarted");
 }
 
-/* 4: updates have the number of the event that they come behind */
+/* Updates have the number of the event that they come behind */
 static hf_status apply_signals(hf_op *op, hf_wf *wf, piece p)
 {
     size_t update = 0;
@@ -260,7 +257,6 @@ static hf_status cancel(hf_op *op, hf_wf *wf, hf_str reason)
     return HF_OK;
 }
 
-/* 5 */
 static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 {
     int64_t scheduled = activity_ended_by(event);
@@ -347,13 +343,15 @@ hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb)
 
 /* The main function has returned: its command goes behind all others, and handlers that still wait are canceled
  * (PROMISES T6). */
-static hf_status finish(hf_op *op, hf_wf *wf)
+static hf_status finish(hf_op *op, hf_wf *wf, piece p)
 {
+    (void)p;
     if (wf->closing == NULL || wf->is_nomem) {
         return HF_OK;
     }
     hf_assert(!wf->has_closed && !hf_node_is_linked(&wf->closing->node));
     HF_TRY(hf_wf_settle_signals(op, wf));
+    HF_TRY(hf_wf_fields_carry(op, wf));
     hf_wf_name_leftovers(wf);
     if (HF_CANARY(HF_BUG_CLOSING_NOT_LAST)) {
         hf_list_push_front(&wf->recorder.records, &wf->closing->node);
@@ -369,29 +367,44 @@ static hf_status finish(hf_op *op, hf_wf *wf)
     return HF_OK;
 }
 
-static hf_status activate(hf_op *op, hf_wf *wf, piece p)
+/* What there is before a fiber runs. */
+static hf_status prepare(hf_op *op, hf_wf *wf, piece p)
 {
-    static hf_status (*const STAGES[])(hf_op *, hf_wf *, piece) = {apply_starts, apply_signals, apply_ends};
-    hf_assert(p.count > 0); /* the last one is the WorkflowTaskStarted */
-    const hf_pb_history_event *started = p.items[p.count - 1];
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
     wf->recorder.patches_are_free = hf_wf_plays_by(wf, HF_WF_RULE_PATCHES);
     wf->has_passed = false;
     note_ends(wf, p);
-    hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
-    for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
-        HF_TRY(STAGES[stage](op, wf, p));
-        if (stage == 0) {
-            note_history(wf, started);
+    hf_crew_set_now(wf->crew, hf_pb_timestamp_time(p.items[p.count - 1]->event_time));
+    return HF_OK;
+}
+
+static hf_status play_locals(hf_op *op, hf_wf *wf, piece p)
+{
+    (void)p;
+    return hf_wf_play_locals(op, wf, settle);
+}
+
+static hf_status activate(hf_op *op, hf_wf *wf, piece p)
+{
+    static hf_status (*const APPLY[])(hf_op *, hf_wf *, piece) = {
+        [HF_WF_STAGE_PATCHES] = prepare, [HF_WF_STAGE_START] = apply_starts, [HF_WF_STAGE_SIGNALS] = apply_signals,
+        [HF_WF_STAGE_ENDS] = apply_ends, [HF_WF_STAGE_LOCALS] = play_locals, [HF_WF_STAGE_CLOSING] = finish,
+    };
+    static const hf_wf_looks LOOKS[] = {
+#define LOOKS_OF(stage, name, looks, brings, runs) looks,
+        HF_WF_STAGE_MAP(LOOKS_OF)
+#undef LOOKS_OF
+    };
+    _Static_assert(HF_COUNT_OF(LOOKS) == HF_WF_STAGE_COUNT && HF_COUNT_OF(APPLY) == HF_WF_STAGE_COUNT - 1,
+                   "every stage has its function; queries are last, and in run.c");
+    hf_assert(p.count > 0); /* the last one is the WorkflowTaskStarted */
+    for (size_t stage = 0; stage < HF_COUNT_OF(APPLY); stage++) {
+        HF_TRY(APPLY[stage](op, wf, p));
+        if (LOOKS[stage] == HF_WF_LOOKS_AFTER) {
+            HF_TRY(settle(op, wf));
         }
-        HF_TRY(settle(op, wf));
     }
-    if (!wf->has_begun) {
-        return hf_fail(op, HF_ERR_INVALID, "the history does not begin with WorkflowExecutionStarted");
-    }
-    HF_TRY(hf_wf_play_locals(op, wf, settle));
-    HF_TRY(finish(op, wf));
     if (wf->misdeed != NULL) {
         return hf_fail(op, HF_ERR_CONFLICT, "%s", wf->misdeed);
     }

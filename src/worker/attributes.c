@@ -1,4 +1,7 @@
-/* What others see of a run: its memo and its search attributes. Both are maps of the same form. */
+/* What others see of a run: its memo and its search attributes. Both are maps of the same form.
+ *
+ * The run knows both as they are now: those of its start, and what its code has set since. So they depend on the code and on
+ * the first event alone, in a replay, too. hf_continue_as_new takes them along (HF_WF_RULE_CARRIES). */
 #include "worker/wf.h"
 
 #include "fiber/crew/strand.h"
@@ -87,6 +90,198 @@ static hf_status encode(hf_op *op, const char *verb, hf_arena *arena, const hf_f
     return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "%s: no memory for the fields", verb);
 }
 
+/* ---- As the run has them --------------------------------------------------------------------------------------------- */
+
+enum { ENTRY_LEN = 16 }; /* of an entry in its message: tags and lengths beside the key and the value */
+
+static size_t len_of(const hf_wf_field *field)
+{
+    return ENTRY_LEN + field->key_len + field->value_len;
+}
+
+static hf_wf_field *find_field(const hf_wf_fields *fields, hf_str key)
+{
+    HF_LIST_EACH(node, &fields->list)
+    {
+        hf_wf_field *field = HF_CONTAINER(node, hf_wf_field, node);
+        if (hf_str_equal(key, hf_str_of_len(field->bytes, field->key_len))) {
+            return field;
+        }
+    }
+    return NULL;
+}
+
+static void remove_field(hf_wf *wf, hf_wf_fields *fields, hf_wf_field *field)
+{
+    hf_assert(fields->len >= len_of(field));
+    fields->len -= len_of(field);
+    hf_list_remove(&field->node);
+    wf->worker->memory.release(wf->worker->memory.state, field, sizeof *field + field->key_len + field->value_len);
+}
+
+/* Payloads that mean "no value", to the engine, too (run/attributes.c). */
+static bool is_nothing(const hf_pb_payload *payload)
+{
+    return payload == NULL || payload->data.len == 0 || hf_str_equal(payload->data, HF_STR("null")) ||
+           hf_str_equal(payload->data, HF_STR("[]"));
+}
+
+/* False: no memory. */
+static bool put_field(hf_wf *wf, hf_wf_fields *fields, const entry *from)
+{
+    hf_allocator memory = wf->worker->memory;
+    hf_wf_field *old = find_field(fields, from->key);
+    if (old != NULL) {
+        remove_field(wf, fields, old);
+    }
+    if (is_nothing(from->value)) {
+        return true;
+    }
+    hf_buf value;
+    hf_buf_init(&value, memory, SIZE_MAX / 4);
+    hf_pb_encode(&hf_pb_payload_type, from->value, &value);
+    hf_wf_field *field =
+        value.status == HF_OK
+            ? memory.allocate(memory.state, sizeof *field + from->key.len + value.len, _Alignof(hf_wf_field))
+            : NULL;
+    if (field != NULL) {
+        *field = (hf_wf_field){.key_len = from->key.len, .value_len = value.len};
+        memcpy(field->bytes, from->key.data, from->key.len);
+        memcpy(field->bytes + from->key.len, value.data, value.len);
+        hf_list_push_back(&fields->list, &field->node);
+        fields->len += len_of(field);
+    }
+    hf_buf_deinit(&value);
+    return field != NULL;
+}
+
+static hf_pb_memo_fields_entry_list as_entries(hf_pb_search_attributes *search)
+{
+    return (hf_pb_memo_fields_entry_list){(entry *)(void *)search->indexed_fields.items, search->indexed_fields.count};
+}
+
+static bool put_all(hf_wf *wf, hf_wf_fields *fields, const hf_pb_memo_fields_entry_list *list)
+{
+    bool is_good = true;
+    for (size_t i = 0; is_good && i < list->count; i++) {
+        is_good = put_field(wf, fields, &list->items[i]);
+    }
+    return is_good;
+}
+
+bool hf_wf_fields_learn(hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started)
+{
+    hf_assert(hf_list_is_empty(&wf->memo.list) && hf_list_is_empty(&wf->search.list));
+    if (started->retry_policy != NULL) {
+        hf_buf bytes;
+        hf_buf_init(&bytes, wf->worker->memory, SIZE_MAX / 4);
+        hf_pb_encode(&hf_pb_retry_policy_type, started->retry_policy, &bytes);
+        wf->retry_policy = hf_arena_copy(&wf->kept, hf_str_of_len(bytes.data, bytes.len));
+        bool is_kept = bytes.status == HF_OK && wf->kept.status == HF_OK;
+        hf_buf_deinit(&bytes);
+        if (!is_kept) {
+            return false;
+        }
+    }
+    if (started->search_attributes != NULL) {
+        hf_pb_memo_fields_entry_list list = as_entries(started->search_attributes);
+        if (!put_all(wf, &wf->search, &list)) {
+            return false;
+        }
+    }
+    return started->memo == NULL || put_all(wf, &wf->memo, &started->memo->fields);
+}
+
+void hf_wf_fields_free(hf_wf *wf)
+{
+    hf_wf_fields *const ALL[] = {&wf->memo, &wf->search};
+    for (size_t i = 0; i < HF_COUNT_OF(ALL); i++) {
+        while (!hf_list_is_empty(&ALL[i]->list)) {
+            remove_field(wf, ALL[i], HF_CONTAINER(hf_list_first(&ALL[i]->list), hf_wf_field, node));
+        }
+    }
+}
+
+/* All of them, in the recorder's arena. Fails: HF_ERR_NOMEM. */
+static hf_status list_fields(hf_op *op, hf_wf *wf, const hf_wf_fields *fields, hf_pb_memo_fields_entry_list *ret_list)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    size_t count = 0;
+    HF_LIST_EACH(node, &fields->list)
+    {
+        count++;
+    }
+    entry *entries = HF_ARENA_ARRAY(arena, entry, count);
+    hf_pb_payload *values = HF_ARENA_ARRAY(arena, hf_pb_payload, count);
+    if (entries == NULL || values == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the memo and the search attributes of the next run");
+    }
+    size_t i = 0;
+    HF_LIST_EACH(node, &fields->list)
+    {
+        const hf_wf_field *field = HF_CONTAINER_CONST(node, hf_wf_field, node);
+        hf_str value = hf_arena_copy(arena, hf_str_of_len(field->bytes + field->key_len, field->value_len));
+        HF_TRY(hf_pb_decode(op, &hf_pb_payload_type, value, arena, &values[i]));
+        entries[i].key = hf_arena_copy(arena, hf_str_of_len(field->bytes, field->key_len));
+        entries[i].value = &values[i];
+        i++;
+    }
+    *ret_list = (hf_pb_memo_fields_entry_list){entries, count};
+    return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the next run");
+}
+
+hf_status hf_wf_fields_carry(hf_op *op, hf_wf *wf)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    if (wf->closing->type != HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION ||
+        !hf_wf_plays_by(wf, HF_WF_RULE_CARRIES)) {
+        return HF_OK;
+    }
+    hf_pb_continue_as_new_workflow_execution_command_attributes *next =
+        wf->closing->pb->continue_as_new_workflow_execution_command_attributes;
+    hf_pb_memo_fields_entry_list list = {NULL, 0};
+    if (next->memo == NULL && wf->memo.len > 0) {
+        HF_TRY(list_fields(op, wf, &wf->memo, &list));
+        next->memo = HF_ARENA_NEW(arena, hf_pb_memo);
+        HF_TRY(next->memo != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the memo of the next run"));
+        next->memo->fields = list;
+    }
+    if (next->search_attributes == NULL && wf->search.len > 0) {
+        HF_TRY(list_fields(op, wf, &wf->search, &list));
+        next->search_attributes = HF_ARENA_NEW(arena, hf_pb_search_attributes);
+        HF_TRY(next->search_attributes != NULL
+                   ? HF_OK
+                   : hf_fail(op, HF_ERR_NOMEM, "no memory for the search attributes of the next run"));
+        next->search_attributes->indexed_fields.items =
+            (hf_pb_search_attributes_indexed_fields_entry *)(void *)list.items;
+        next->search_attributes->indexed_fields.count = list.count;
+    }
+    if (next->retry_policy == NULL && wf->retry_policy.len > 0) {
+        next->retry_policy = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+        HF_TRY(next->retry_policy != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the next run"));
+        HF_TRY(hf_pb_decode(op, &hf_pb_retry_policy_type, wf->retry_policy, arena, next->retry_policy));
+    }
+    return HF_OK;
+}
+
+/* The whole map goes along to the next run, and a service takes as much as it takes of one payload. */
+static hf_status check_len(hf_op *op, const hf_wf *wf, const char *verb, const hf_wf_fields *fields,
+                           const hf_pb_memo_fields_entry_list *list)
+{
+    size_t len = fields->len;
+    for (size_t i = 0; i < list->count; i++) {
+        const hf_wf_field *old = find_field(fields, list->items[i].key);
+        len -= old != NULL ? len_of(old) : 0;
+        len += is_nothing(list->items[i].value) ? 0 : list->items[i].key.len + list->items[i].value->data.len + 64;
+    }
+    return len <= HF_PAYLOAD_LEN_MAX || !hf_wf_plays_by(wf, HF_WF_RULE_CARRIES)
+               ? HF_OK
+               : hf_fail(op, HF_ERR_TOO_BIG, "%s: all fields of the run together have more than %u bytes", verb,
+                         HF_PAYLOAD_LEN_MAX);
+}
+
+/* ---- The verbs ------------------------------------------------------------------------------------------------------ */
+
 static hf_status record_memo(hf_op *op, hf_wf *wf, const hf_pb_memo_fields_entry_list *list)
 {
     void *room = NULL;
@@ -143,8 +338,15 @@ static hf_status set(hf_fiber *self, hf_wf *wf, const char *verb, const hf_field
     if (status == HF_OK) {
         status = encode(&op, verb, &wf->recorder.arena, fields, count, is_search, &list);
     }
+    hf_wf_fields *now = is_search ? &wf->search : &wf->memo;
+    if (status == HF_OK) {
+        status = check_len(&op, wf, verb, now, &list);
+    }
     if (status == HF_OK) {
         status = is_search ? record_search(&op, wf, &list) : record_memo(&op, wf, &list);
+    }
+    if (status == HF_OK && !put_all(wf, now, &list)) {
+        status = hf_fail(&op, HF_ERR_NOMEM, "%s: no memory for the fields", verb);
     }
     wf->is_nomem |= status == HF_ERR_NOMEM;
     return status == HF_OK ? HF_OK : hf_refuse_at(self, status, verb, "%s", op.message);
@@ -160,4 +362,59 @@ hf_status hf_search_set_of(const hf_field *fields)
 {
     HF_VERB_ENTER(self, hf_search_set_of, NULL);
     HF_LEAVE(self, set(self, hf_wf_self(), "hf_search_set", fields, true));
+}
+
+/* ---- Reading -------------------------------------------------------------------------------------------------------- */
+
+static hf_status give_value(hf_wf *wf, const char *verb, const hf_wf_field *field, hf_payload *ret_value)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_pb_payload value = {0};
+    hf_pb_payloads one = {.payloads = {&value, 1}};
+    hf_arena_init(&arena, wf->worker->memory);
+    hf_str bytes = hf_str_of_len(field->bytes + field->key_len, field->value_len);
+    bool is_given = hf_pb_decode(&op, &hf_pb_payload_type, bytes, &arena, &value) == HF_OK &&
+                    hf_payload_decode(&one, &wf->payloads, ret_value) == HF_OK;
+    hf_arena_deinit(&arena);
+    wf->is_nomem |= !is_given;
+    return is_given ? HF_OK
+                    : hf_raise(HF_ERR_NOMEM, "%s: no memory for '%.*s'", verb, (int)field->key_len, field->bytes);
+}
+
+static hf_status get(hf_wf *wf, const char *verb, const hf_wf_fields *fields, const char *key, hf_payload *ret_value)
+{
+    if (wf == NULL || key == NULL || ret_value == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "%s needs a key and a place for its value, in a workflow", verb);
+    }
+    const hf_wf_field *field = find_field(fields, hf_str_of(key));
+    return field != NULL ? give_value(wf, verb, field, ret_value)
+                         : hf_raise(HF_ERR_NOT_FOUND, "%s: there is no key '%.100s'", verb, key);
+}
+
+static hf_status enter_memo_get(void)
+{
+    HF_VERB_ENTER(self, hf_memo_get, NULL);
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_memo_get(const char *key, hf_payload *ret_value)
+{
+    HF_TRY(enter_memo_get());
+    hf_wf *wf = hf_wf_self();
+    return get(wf, "hf_memo_get", wf != NULL ? &wf->memo : NULL, key, ret_value);
+}
+
+static hf_status enter_search_get(void)
+{
+    HF_VERB_ENTER(self, hf_search_get, NULL);
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_search_get(const char *key, hf_payload *ret_value)
+{
+    HF_TRY(enter_search_get());
+    hf_wf *wf = hf_wf_self();
+    return get(wf, "hf_search_get", wf != NULL ? &wf->search : NULL, key, ret_value);
 }

@@ -95,17 +95,15 @@ static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_opt
     return HF_OK;
 }
 
-/* Checks the total length of .final_types. */
-static hf_status check_types(hf_op *op, const char *name, const char *const *types)
+hf_status hf_wf_check_types(hf_op *op, const char *what, const char *name, const char *const *types)
 {
     size_t len = 0;
     for (size_t i = 0; types != NULL && types[i] != NULL && len <= HF_PAYLOAD_LEN_MAX; i++) {
         len += strlen(types[i]) + 1;
     }
-    return len <= HF_PAYLOAD_LEN_MAX
-               ? HF_OK
-               : hf_fail(op, HF_ERR_TOO_BIG, "activity '%.100s': .final_types has more than %u bytes", name,
-                         HF_PAYLOAD_LEN_MAX);
+    return len <= HF_PAYLOAD_LEN_MAX ? HF_OK
+                                     : hf_fail(op, HF_ERR_TOO_BIG, "%s '%.100s': .final_types has more than %u bytes",
+                                               what, name, HF_PAYLOAD_LEN_MAX);
 }
 
 /* Whether an activity that has not ended, as far as the history tells, has this id. */
@@ -189,7 +187,7 @@ hf_status hf_wf_check_work(hf_op *op, hf_wf *wf, const char *name, hf_payload in
         HF_TRY(check_attempts(op, name, options));
     }
     HF_TRY(check_bounds(op, name, options));
-    HF_TRY(check_types(op, name, options->final_types));
+    HF_TRY(hf_wf_check_types(op, "activity", name, options->final_types));
     if (hf_wf_plays_by(wf, HF_WF_RULE_SPANS) || in.encoding != NULL ||
         in.data == NULL) { /* bytes without a word for them were dropped before */
         HF_TRY(check_input(op, name, in));

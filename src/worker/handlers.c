@@ -166,7 +166,7 @@ hf_status hf_on_signal_with(const char *name, hf_signal_handler handler, const h
 {
     HF_OPTIONS(hf_on_signal_options, options, hf_on_signal);
     HF_VERB_ENTER(self, hf_on_signal, NULL);
-    hf_wf_handler from = {.signal = handler, .arg = options->arg};
+    hf_wf_handler from = {.signal = handler, .arg = options->arg, .may_be_left = options->may_be_left};
     HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_signal", HF_WF_ON_SIGNAL, name, &from));
 }
 

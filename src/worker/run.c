@@ -65,6 +65,7 @@ static void free_wf(hf_wf *wf)
     hf_wf_header_free(wf, &wf->header);
     hf_wf_header_free(wf, &wf->taken_header);
     hf_wf_handlers_free(wf);
+    hf_wf_fields_free(wf);
     hf_wtask_free(worker, wf->kept_task);
     hf_arena_deinit(&wf->kept);
     if (wf->cancel_reason != NULL) {
@@ -114,6 +115,8 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->local_jobs);
     hf_list_init(&wf->local_ends);
     hf_list_init(&wf->untils);
+    hf_list_init(&wf->memo.list);
+    hf_list_init(&wf->search.list);
     hf_list_init(&wf->patches);
     hf_list_init(&wf->marks);
     hf_list_init(&wf->names);
@@ -502,7 +505,7 @@ static size_t bytes_of(const hf_wf *wf)
 {
     hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
     return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes +
-           wf->kept.used + wf->jobs_bytes;
+           wf->kept.used + wf->jobs_bytes + wf->memo.len + wf->search.len;
 }
 
 /* The driver closes the crew and frees the run. */

@@ -1,4 +1,4 @@
-/* Verbs about the run itself: its facts, memory and scope, versions of its code, the next run of its chain. */
+/* Verbs about the run itself: its facts, memory and scope, versions of its code, the next run of its chain, how it fails. */
 #include "worker/wf.h"
 
 #include "base/canary.h"
@@ -9,6 +9,7 @@
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 #include "history/limits.h"
+#include "history/payload.h"
 
 #include <stdio.h>
 
@@ -53,7 +54,21 @@ bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
         .started = hf_pb_timestamp_time(event->event_time),
         .arg = wf->entry->arg,
     };
-    return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header);
+    const hf_pb_workflow_execution *parent = a->parent_workflow_execution;
+    const hf_pb_workflow_execution *root = a->root_workflow_execution;
+    wf->facts.parent_run_id = hf_wf_keep_text(wf, parent != NULL ? parent->run_id : HF_STR(""));
+    wf->facts.root_id = root != NULL     ? keep_like(wf, root->workflow_id, wf->id)
+                        : parent == NULL ? wf->id.data
+                                         : wf->facts.parent_id;
+    wf->facts.continued_run_id = hf_wf_keep_text(wf, a->continued_execution_run_id);
+    wf->facts.execution_timeout = hf_pb_duration_span(a->workflow_execution_timeout);
+    wf->facts.run_timeout = hf_pb_duration_span(a->workflow_run_timeout);
+    wf->facts.last_failure =
+        hf_wf_keep_text(wf, a->continued_failure != NULL ? a->continued_failure->message : HF_STR(""));
+    if (hf_payload_decode(a->last_completion_result, &wf->payloads, &wf->facts.last_result) != HF_OK) {
+        return false;
+    }
+    return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header) && hf_wf_fields_learn(wf, a);
 }
 
 const hf_workflow_facts *hf_workflow_info(void)
@@ -372,4 +387,60 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
     wf->next_file = options->file;
     wf->next_line = options->line;
     HF_LEAVE(self, hf_refuse(self, HF_ERR_CONTINUED, "the workflow continues as a new run"));
+}
+
+/* ---- Failing ------------------------------------------------------------------------------------------------------- */
+
+/* The failure as a message: it goes on as that message, wherever it is returned (client/failure.c). NULL: no memory. */
+static hf_pb_failure *failure_of(hf_arena *arena, const char *type, const char *message,
+                                 const hf_workflow_fail_options *options)
+{
+    hf_failure_body *body = hf_body_new(hf_str_of(type), hf_str_of(message), HF_STR(""), HF_STR("")); /* cuts them */
+    if (body == NULL) {
+        return NULL;
+    }
+    hf_pb_failure *failure = hf_failure_application(arena, hf_arena_copy(arena, hf_str_of(body->type)),
+                                                    hf_arena_copy(arena, hf_str_of(body->message)), options->is_final);
+    hf_body_unref(body);
+    if (failure != NULL) {
+        const hf_failure *last = hf_error();
+        failure->application_failure_info->details = hf_payload_encode(arena, options->details);
+        if (options->retry_after.ns > 0) {
+            failure->application_failure_info->next_retry_delay = hf_pb_duration_of(options->retry_after);
+        }
+        failure->cause = last != NULL ? hf_failure_encode(arena, last, last->status) : NULL;
+    }
+    return arena->status == HF_OK ? failure : NULL;
+}
+
+static hf_status check_fail(const hf_wf *wf, const char *message, const hf_workflow_fail_options *options)
+{
+    hf_op op;
+    hf_op_init(&op);
+    HF_VERB_ENTER(self, hf_workflow_fail, NULL);
+    if (wf == NULL || message == NULL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_workflow_fail",
+                                    "hf_workflow_fail needs a message, and can only be called in a workflow"));
+    }
+    bool is_good = hf_payload_check(&op, "hf_workflow_fail: .details", options->details) == HF_OK &&
+                   hf_span_check(&op, "hf_workflow_fail", ".retry_after", options->retry_after, 0) == HF_OK;
+    HF_LEAVE(self, is_good ? HF_OK : hf_refuse_at(self, op.status, "hf_workflow_fail", "%s", op.message));
+}
+
+hf_status hf_workflow_fail_with(const char *message, const hf_workflow_fail_options *options)
+{
+    HF_OPTIONS(hf_workflow_fail_options, options, hf_workflow_fail);
+    hf_wf *wf = hf_wf_self();
+    HF_TRY(check_fail(wf, message, options));
+    const char *type = options->type != NULL ? options->type : hf_status_name(HF_ERR_FAILED);
+    hf_arena arena; /* not the recorder's: a query leaves nothing there */
+    hf_arena_init(&arena, wf->worker->memory);
+    const hf_pb_failure *failure = failure_of(&arena, type, message, options);
+    hf_status status = failure != NULL ? hf_failure_raise(HF_ERR_FAILED, type, failure) : HF_ERR_NOMEM;
+    if (failure == NULL || !hf_failure_is_whole(failure)) { /* the next attempt of the step has more */
+        wf->is_nomem = true;
+        status = hf_raise(HF_ERR_NOMEM, "no memory for a failure");
+    }
+    hf_arena_deinit(&arena);
+    return status;
 }

@@ -125,6 +125,7 @@ static bool accept(hf_wf *wf, const hf_wf_update_request *from, const char *id)
 
 static bool respond(hf_wf *wf, const char *id, hf_payload out, hf_pb_failure *failure)
 {
+    hf_arena *arena = &wf->recorder.arena;
     hf_assert(!wf->has_closed); /* the closing command is the last one */
     hf_pb_meta meta = {.update_id = hf_str_of(id), .identity = wf->worker->identity};
     hf_pb_outcome outcome = {.value_case = HF_PB_OUTCOME_SUCCESS};
@@ -132,7 +133,8 @@ static bool respond(hf_wf *wf, const char *id, hf_payload out, hf_pb_failure *fa
         outcome.value_case = HF_PB_OUTCOME_FAILURE;
         outcome.failure = failure;
     } else {
-        outcome.success = hf_payload_encode(&wf->recorder.arena, out);
+        hf_pb_payloads *result = hf_payload_encode(arena, out);
+        outcome.success = result != NULL ? result : HF_ARENA_NEW(arena, hf_pb_payloads); /* no result is an outcome */
     }
     hf_pb_response body = {.meta = &meta, .outcome = &outcome};
     hf_pb_message *message =

@@ -52,7 +52,7 @@ static bool abort_end(hf_wait *wait)
 
 static const hf_wait_kind ACTIVITY_END = {"hf_activity_run, canceled", abort_end};
 
-static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
+hf_pb_str_list hf_wf_final_types(hf_arena *arena, const char *const *types)
 {
     size_t count = 0;
     while (types != NULL && types[count] != NULL) {
@@ -83,7 +83,7 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *
         retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
         retry->maximum_interval = hf_duration_of_bound(options->retry_max);
         retry->maximum_attempts = attempts_of(options);
-        retry->non_retryable_error_types = final_types_of(arena, options->final_types);
+        retry->non_retryable_error_types = hf_wf_final_types(arena, options->final_types);
     }
     return retry;
 }

@@ -270,6 +270,7 @@ hf_status hf_wf_check_child(hf_op *op, const hf_wf *wf, const char *verb, const 
     HF_TRY(hf_entries_check(op, verb, ".memo", o->memo));
     HF_TRY(hf_entries_check(op, verb, ".search_attributes", o->search_attributes));
     HF_TRY(hf_payload_check(op, "the input of the child", in));
+    HF_TRY(hf_wf_check_types(op, "child", type, o->final_types));
     const struct {
         const char *name;
         hf_span span;
@@ -306,6 +307,7 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_child_options *o)
         retry->backoff_coefficient = o->retry_coefficient > 0 ? o->retry_coefficient : 2.0;
         retry->maximum_interval = hf_duration_of_bound(o->retry_max);
         retry->maximum_attempts = o->attempts_max == HF_UNLIMITED ? 0 : o->attempts_max;
+        retry->non_retryable_error_types = hf_wf_final_types(arena, o->final_types);
     }
     return retry;
 }
@@ -588,7 +590,7 @@ static hf_status external_outcome(const hf_wf_ask *ask, const char *id)
     }
 }
 
-static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *name, hf_payload in)
+static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *run_id, const char *name, hf_payload in)
 {
     hf_arena *arena = &wf->recorder.arena;
     void *room = NULL;
@@ -604,6 +606,7 @@ static hf_command_record *record_signal(hf_wf *wf, const char *id, const char *n
     record->id = hf_arena_copy(arena, hf_str_of(id));
     record->name = hf_arena_copy(arena, hf_str_of(name));
     execution->workflow_id = record->id;
+    execution->run_id = run_id != NULL ? hf_arena_copy(arena, hf_str_of(run_id)) : (hf_str){NULL, 0};
     a->namespace = wf->worker->namespace_;
     a->execution = execution;
     a->signal_name = record->name;
@@ -628,9 +631,12 @@ hf_status hf_external_signal_with(const char *id, const char *name, hf_payload i
                               : hf_fail(&op, HF_ERR_MISUSE, "hf_external_signal needs a name");
     }
     if (status == HF_OK) {
+        status = hf_text_check(&op, VERB, ".run_id", options->run_id, 1, HF_ID_LEN_MAX);
+    }
+    if (status == HF_OK) {
         status = hf_payload_check(&op, "hf_external_signal: the payload", in);
     }
-    hf_command_record *record = status == HF_OK ? record_signal(wf, id, name, in) : NULL;
+    hf_command_record *record = status == HF_OK ? record_signal(wf, id, options->run_id, name, in) : NULL;
     if (status == HF_OK && record == NULL) {
         wf->is_nomem = true;
         status = hf_fail(&op, HF_ERR_NOMEM, "no memory for a signal");

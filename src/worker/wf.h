@@ -31,7 +31,8 @@ enum {
     HF_WF_RULE_CHILDREN = 8, /* a child that timed out, was terminated or canceled is told as that kind of failure */
     HF_WF_RULE_NEXT = 9,     /* behind hf_continue_as_new, handlers get no signals: the next run does */
     HF_WF_RULE_WAITS = 10, /* handlers in hf_handlers_wait, a canceled hf_child_start, a missed quorum: see ADR 0012 */
-    HF_WF_RULE_LAST = HF_WF_RULE_WAITS
+    HF_WF_RULE_CARRIES = 11, /* hf_continue_as_new takes memo, search attributes and retry policy along */
+    HF_WF_RULE_LAST = HF_WF_RULE_CARRIES
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 /* Rules stand in core_used_flags, from here on: numbers that Temporal's SDKs pass over. In lang_used_flags, where the first versions had them,
@@ -273,6 +274,20 @@ typedef struct hf_wf_mark {
     char key[]; /* hf_wf_patch_key */
 } hf_wf_mark;
 
+/* A key of the memo or of the search attributes, with its value as the run has it now. */
+typedef struct hf_wf_field {
+    hf_node node;     /* in hf_wf_fields.list */
+    size_t key_len;   /* */
+    size_t value_len; /* */
+    char bytes[];     /* the key, then the value: a Payload message */
+} hf_wf_field;
+
+/* The memo, or the search attributes, of a run (attributes.c). */
+typedef struct hf_wf_fields {
+    hf_list list; /* in the order in which they were set */
+    size_t len;   /* bytes of the map as a message, or some more; 0 = it is empty */
+} hf_wf_fields;
+
 struct hf_wf {
     hf_worker *worker;
     size_t len; /* of the allocation: the two texts follow the struct */
@@ -328,6 +343,9 @@ struct hf_wf {
     hf_list idle_waits;                         /* hf_wait.node of fibers in hf_handlers_wait */
     hf_list untils;                             /* by number */
     uint64_t until_number;                      /* of the last one */
+    hf_wf_fields memo;
+    hf_wf_fields search;
+    hf_str retry_policy; /* of its start, as a message in `kept`; empty = none */
     hf_list patches;
     hf_list marks;
     hf_list names;              /* of forked activities and children */
@@ -486,6 +504,8 @@ hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payloa
                                const hf_activity_options *options);
 /* The same without what depends on the workflow's other activities. */
 hf_status hf_wf_check_work(hf_op *op, hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options);
+/* Checks the total length of .final_types; `what` is "activity" or "child". Fails: HF_ERR_TOO_BIG. */
+hf_status hf_wf_check_types(hf_op *op, const char *what, const char *name, const char *const *types);
 /* The pause before the second attempt, with the default filled in. */
 static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 {
@@ -493,6 +513,8 @@ static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
 }
 
 /* verbs.c, verbs_activity.c: the verbs of workflows, and the functions that apply events. */
+/* Copies of .final_types, in the arena. */
+hf_pb_str_list hf_wf_final_types(hf_arena *arena, const char *const *types);
 /* Whether the calling fiber is canceled; why is noted as the failure of `verb`. */
 bool hf_wf_is_canceled(const char *verb);
 hf_wf *hf_wf_self(void); /* of the running fiber; NULL = the fiber does not belong to a workflow */
@@ -627,6 +649,13 @@ bool hf_wf_until_waits(const hf_wf *wf, uint64_t number);
 
 /* graph.c: says in the command's metadata which scope it is of. No memory: the arena's status. */
 void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *scope);
+
+/* attributes.c: the memo and the search attributes as the run has them. The first takes those of its start over; false: no
+ * memory. The second gives them, and the retry policy, to the continue-as-new command wf->closing, where it has none of its
+ * own. Fails: HF_ERR_NOMEM. */
+bool hf_wf_fields_learn(hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started);
+hf_status hf_wf_fields_carry(hf_op *op, hf_wf *wf);
+void hf_wf_fields_free(hf_wf *wf);
 
 /* run_verbs.c */
 /* Fills the facts of the run from its first event. False: no memory. */

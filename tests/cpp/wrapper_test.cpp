@@ -90,6 +90,22 @@ static void waits()
     holdfast::signal<void>("never");
 }
 
+static std::atomic<int> attempts; // of the workflow that fails for good
+
+static void fails_for_good(int)
+{
+    attempts = hf_workflow_info()->attempt;
+    throw holdfast::final_error("NoMore", "it is not tried again");
+}
+
+static void starts_that(int number)
+{
+    hf_child_options options = hf_child_options();
+    options.attempts_max = 5;
+    std::string in = holdfast::encode(number);
+    holdfast::check(hf_child_run("fails_for_good", hf_payload_of_json(in.c_str()), nullptr, options));
+}
+
 static hf_testenv *make_env(bool evicts)
 {
     hf_testenv *env = nullptr;
@@ -100,6 +116,8 @@ static hf_testenv *make_env(bool evicts)
     holdfast::add_workflow(worker, "order", order);
     holdfast::add_workflow(worker, "refused", refused);
     holdfast::add_workflow(worker, "waits", waits);
+    holdfast::add_workflow(worker, "fails_for_good", fails_for_good);
+    holdfast::add_workflow(worker, "starts_that", starts_that);
     holdfast::add_workflow(worker, "lambda", [factor = 3](int number) { return number * factor; });
     holdfast::add_workflow(worker, "throws", [](int) -> int { throw std::out_of_range("too far"); });
     holdfast::add_activity(worker, "charge", [](int item) { return "receipt-" + std::to_string(item); });
@@ -120,6 +138,8 @@ static void workflows_in_cpp(bool evicts)
     CHECK(std::string(hf_error()->type) == "std::out_of_range");
     CHECK(hf_testenv_run(env, "refused", hf_payload_of_json("7"), nullptr) == HF_ERR_FAILED);
     CHECK(hf_error_find("std::invalid_argument") != nullptr);
+    CHECK(hf_testenv_run(env, "starts_that", hf_payload_of_json("7"), nullptr) == HF_ERR_FAILED);
+    CHECK(hf_error_find("NoMore") != nullptr && attempts == 1);
     CHECK(hf_testenv_run(env, "waits", hf_payload_none(), nullptr) == HF_ERR_AGAIN);
     CHECK(hf_testenv_free(env) == HF_OK);
     CHECK(alive == 0); // evictions and ends have run all destructors

@@ -604,6 +604,8 @@ static hf_status use_workers(void)
     EXPECT(hf_workflow_scope() == NULL && hf_workflow_alloc(8) == NULL && !hf_patched("id"));
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_fail("not in a workflow") == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_fail("not in a workflow", .type = "Declined", .is_final = true) == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none(), .type = "next") == HF_ERR_MISUSE);
     HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
     HF_TRY(hf_payload_printf(&payload, "[%d]", 7));

@@ -798,6 +798,7 @@ hf_status use_workers()
     EXPECT(hf_on_query("name", nullptr, {.arg = nullptr}) == HF_ERR_MISUSE);
     EXPECT(hf_on_update("name", nullptr, {.may_be_left = true}) == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none(), {.type = "next"}) == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_fail("not in a workflow", {.type = "Declined"}) == HF_ERR_MISUSE);
 #endif
     hf_on_signal_options on_signal_options = hf_on_signal_options();
     hf_on_query_options on_query_options = hf_on_query_options();
@@ -839,6 +840,8 @@ hf_status use_workers()
     EXPECT(hf_workflow_scope() == nullptr && hf_workflow_alloc(8) == nullptr && !hf_patched("id"));
     EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_fail("not in a workflow") == HF_ERR_MISUSE);
+    EXPECT(hf_workflow_fail("not in a workflow", hf_workflow_fail_options()) == HF_ERR_MISUSE);
     EXPECT(hf_continue_as_new(hf_payload_none(), continue_options) == HF_ERR_MISUSE);
     HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
     HF_TRY(hf_payload_printf(&payload, "[%d]", 7));

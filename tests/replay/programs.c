@@ -135,5 +135,6 @@ hf_status programs_add_workflows(hf_worker *worker)
     HF_TRY(programs_add_locals(worker));
     HF_TRY(add_table(worker, programs_of_forks));
     HF_TRY(add_table(worker, programs_of_waits));
+    HF_TRY(add_table(worker, programs_of_carry));
     return add_table(worker, programs_of_storm);
 }

@@ -24,6 +24,7 @@ extern const program programs_of_cancels[]; /* programs_cancels.c */
 extern const program programs_of_runs[];    /* programs_runs.c */
 extern const program programs_of_forks[];   /* programs_forks.c */
 extern const program programs_of_waits[];   /* programs_waits.c */
+extern const program programs_of_carry[];   /* programs_carry.c */
 extern const program programs_of_storm[];   /* storm_2.c */
 
 /* What a workflow was told so far, as text: its result. */

@@ -238,6 +238,10 @@ static const recording RECORDINGS[] = {
       {1000, SIGNAL, "note", "40"}}},
     {"child-start-cancel", NULL, IN, false, 0, {{0}}},
     {"quorum-missed", NULL, IN, false, 0, {{0}}},
+    {"carries", NULL, IN, false, 0, {{0}}},
+    {"carries-evicted", "carries", IN, true, 0, {{0}}},
+    {"carries-given", NULL, IN, false, 0, {{0}}},
+    {"fails-details", NULL, IN, true, 0, {{0}}},
 };
 
 /* ---- Playing -------------------------------------------------------------------------------------------------------- */
@@ -387,6 +391,16 @@ static hf_status fetch_history(stage *s)
     return status;
 }
 
+/* Programs that look at what they are started with beside their input. */
+static bool has_extras(const recording *r)
+{
+    return strncmp(r->name, "carries", strlen("carries")) == 0;
+}
+
+static const hf_entry EXTRAS[] = {{"about", {"\"a trip\"", 8, HF_ENCODING_JSON_TEXT, NULL}},
+                                  {"kept", {"7", 1, HF_ENCODING_JSON_TEXT, NULL}},
+                                  {NULL, {NULL, 0, NULL, NULL}}};
+
 /* All that happens to the run, until it has ended. */
 static hf_status direct(stage *s)
 {
@@ -400,8 +414,11 @@ static hf_status direct(stage *s)
     }
     HF_TRY(hf_sleep(hf_seconds(1)));
     HF_AUTO(hf_execution_free) hf_execution *started = NULL;
+    HF_TRY(hf_search_attribute_add(s->service, "City", HF_SEARCH_KEYWORD));
+    HF_TRY(hf_search_attribute_add(s->service, "Done", HF_SEARCH_BOOL));
     HF_TRY(hf_start(s->service, r->program != NULL ? r->program : r->name, hf_payload_of_json(r->in), &started,
-                    .id = "w", .task_queue = "q"));
+                    .id = "w", .task_queue = "q", .memo = has_extras(r) ? EXTRAS : NULL,
+                    .attempts_max = has_extras(r) ? 3 : 0));
     (void)snprintf(s->run_id, sizeof s->run_id, "%s", hf_execution_run_id(started));
     HF_TRY(hf_execution_new(s->service, "w", &s->execution));
     for (const cue *c = r->cues; c < r->cues + CUES_MAX && c->kind != NONE; c++) {

@@ -157,7 +157,7 @@ static void every_part_of_a_recorded_history_can_be_gone_on_with(void **state)
 
 enum { HISTORIES_MIN = 80, PREFIXES_MAX = 20, TEXT_LEN_MAX = 1 << 20 };
 
-static const char *const FOLDERS[] = {".", "rules-2", "rules-5", "rules-6", "rules-8", "rules-10"};
+static const char *const FOLDERS[] = {".", "rules-2", "rules-5", "rules-6", "rules-8", "rules-10", "rules-11"};
 
 static int is_history(const struct dirent *entry)
 {

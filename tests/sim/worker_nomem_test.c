@@ -131,6 +131,12 @@ static hf_status by_signals(void)
     return status == HF_ERR_AGAIN ? HF_OK : status;
 }
 
+static hf_status by_failure(void)
+{
+    hf_status status = hf_workflow_fail("it is handled", .type = "Handled", .details = hf_payload_of_json("7"));
+    return status == HF_ERR_FAILED ? HF_OK : status;
+}
+
 static hf_status whole(hf_payload in, hf_payload *ret_out)
 {
     char text[40];
@@ -148,6 +154,8 @@ static hf_status whole(hf_payload in, hf_payload *ret_out)
     HF_TRY(hf_patched("new") ? HF_OK : HF_ERR_NOMEM);
     HF_TRY(hf_patch_deprecate("old"));
     HF_TRY(hf_memo_set(hf_field_text("who", "ada")));
+    hf_payload who = hf_payload_none();
+    HF_TRY(hf_memo_get("who", &who));
     HF_TRY(hf_search_set(hf_field_int("Count", 3)));
     HF_TRY(hf_uuid(text));
     HF_TRY(hf_sleep_until((hf_time){hf_wall_now(NULL).ns + hf_seconds(5).ns}));
@@ -156,6 +164,7 @@ static hf_status whole(hf_payload in, hf_payload *ret_out)
     HF_TRY(by_others());
     HF_TRY(by_scope());
     HF_TRY(by_saga());
+    HF_TRY(by_failure());
     HF_TRY(hf_wait_until(t->notes == 2 && t->ups == 1, .timeout = hf_hours(10)));
     HF_TRY(hf_handlers_wait());
     return hf_continue_as_new(hf_payload_of_json("2"), .header = HEADER);

@@ -259,6 +259,348 @@ static void children_and_next_runs_are_described_and_activities_have_a_summary(v
                        .add = add_all});
 }
 
+/* What a run has, with what it set itself, is the next run's, unless it is given something else. */
+static const hf_entry NOTHING[] = {{NULL, {NULL, 0, NULL, NULL}}};
+
+static hf_status carries(hf_payload in, hf_payload *ret_out)
+{
+    switch (strtol(in.data, NULL, 10)) {
+    case 1:
+        HF_TRY(hf_memo_set(hf_field_text("b", "one"), hf_field_text("c", "x")));
+        HF_TRY(hf_search_set(hf_field_text("City", "Kiel"), hf_field_int("Cents", 7)));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        return hf_continue_as_new(hf_payload_of_json("2"));
+    case 2: {
+        HF_TRY(hf_memo_set(hf_field_null("c"), hf_field_text("b", "two")));
+        HF_TRY(hf_search_set(hf_field_null("Cents")));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        hf_status status = hf_continue_as_new(hf_payload_of_json("3"));
+        HF_TRY(hf_memo_set(hf_field_text("d", "late")));
+        return status;
+    }
+    case 3:
+        HF_TRY(hf_sleep(hf_seconds(60)));
+        return hf_continue_as_new(hf_payload_of_json("4"), .memo = MEMO, .search_attributes = NOTHING);
+    default:
+        HF_TRY(hf_sleep(hf_seconds(60)));
+        return hf_workflow_info()->attempt == 1 ? hf_raise(HF_ERR_FAILED, "tried again, as the first run was to be")
+                                                : hf_payload_printf(ret_out, "\"ended\"");
+    }
+}
+
+static hf_status look_at_chain(hf_service *service, hf_execution *execution)
+{
+    static const hf_entry BEGIN[] = {{"a", {"7", 1, HF_ENCODING_JSON_TEXT, NULL}},
+                                     {"b", {"8", 1, HF_ENCODING_JSON_TEXT, NULL}},
+                                     {NULL, {NULL, 0, NULL, NULL}}};
+    HF_AUTO(hf_execution_free) hf_execution *chain = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    hf_description *d = NULL;
+    (void)execution;
+    HF_TRY(hf_start(service, "carries", hf_payload_of_json("1"), &chain, .task_queue = "q", .id = "chain",
+                    .memo = BEGIN, .attempts_max = 2));
+    HF_TRY(hf_sleep(hf_seconds(30)));
+    HF_TRY(hf_describe(chain, &d));
+    HF_CHECK_SAY(d->memo_count == 3 && d->search_attribute_count == 1, "%zu %zu", d->memo_count,
+                 d->search_attribute_count);
+    HF_CHECK(strcmp(value_of(d->memo, "a"), "7") == 0 && strcmp(value_of(d->memo, "b"), "\"two\"") == 0);
+    HF_CHECK(strcmp(value_of(d->memo, "d"), "\"late\"") == 0);
+    HF_CHECK(strcmp(value_of(d->search_attributes, "City"), "\"Kiel\"") == 0);
+    hf_description_free(d);
+    HF_TRY(hf_sleep(hf_seconds(60)));
+    HF_TRY(hf_describe(chain, &d));
+    HF_CHECK(d->memo_count == 1 && d->search_attribute_count == 0);
+    HF_CHECK(strcmp(value_of(d->memo, "about"), "\"a trip\"") == 0);
+    hf_description_free(d);
+    HF_TRY(hf_result(chain, &out));
+    HF_CHECK_SAY(strcmp(out.data, "\"ended\"") == 0, "%s", (const char *)out.data);
+    return HF_OK;
+}
+
+static hf_status ends_at_once(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_payload_printf(ret_out, "\"ended\"");
+}
+
+static hf_status add_carries(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "carries", carries);
+}
+
+static void the_next_run_has_the_memo_attributes_and_retries_of_this_one(void **state)
+{
+    (void)state;
+    play_scene((scene){.before = add_attributes,
+                       .workflow = ends_at_once,
+                       .client = look_at_chain,
+                       .expected = HF_OK,
+                       .result = "\"ended\"",
+                       .add = add_carries});
+}
+
+/* What goes along must fit, so that a run can always continue. */
+static hf_status sets_too_much(hf_payload in, hf_payload *ret_out)
+{
+    enum { LEN = 900 << 10 };
+    static char text[LEN + 1];
+    memset(text, 't', LEN);
+    if (in.len > 0) {
+        HF_CHECK(hf_memo_set(hf_field_text("c", text)) == HF_ERR_TOO_BIG);
+        HF_TRY(hf_memo_set(hf_field_null("a"), hf_field_text("c", text)));
+        return hf_payload_printf(ret_out, "\"ended\"");
+    }
+    HF_TRY(hf_memo_set(hf_field_text("a", text)));
+    HF_TRY(hf_memo_set(hf_field_text("b", text)));
+    HF_CHECK(hf_memo_set(hf_field_text("c", text)) == HF_ERR_TOO_BIG);
+    HF_TRY(hf_memo_set(hf_field_text("b", text)));
+    return hf_continue_as_new(hf_payload_of_json("1"));
+}
+
+static void a_memo_has_a_bound_in_all(void **state)
+{
+    (void)state;
+    play_scene((scene){.workflow = sets_too_much, .expected = HF_OK, .result = "\"ended\""});
+}
+
+/* ---- Failing --------------------------------------------------------------------------------------------------------------- */
+
+static bool has_failure(const hf_failure *failure, const char *type, const char *details)
+{
+    return failure != NULL && strcmp(failure->type, type) == 0 &&
+           strcmp(failure->details.data != NULL ? failure->details.data : "", details) == 0;
+}
+
+/* Its first run asks for a pause, its second is the last one. */
+static hf_status fails_for_good(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    const hf_workflow_facts *facts = hf_workflow_info();
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    if (facts->attempt == 1) {
+        return hf_workflow_fail("not now", .type = "Later", .retry_after = hf_seconds(50));
+    }
+    HF_CHECK(facts->attempt == 2);
+    HF_IGNORE(hf_raise_typed(HF_ERR_IO, "Disk", "the disk is gone"));
+    return hf_workflow_fail("never", .type = "Never", .is_final = true, .details = hf_payload_of_json("{\"at\": 7}"));
+}
+
+static hf_status fail_in_fiber(void *arg)
+{
+    (void)arg;
+    return hf_workflow_fail("a fiber fails", .type = "Fiber", .details = hf_payload_of_json("8"));
+}
+
+static hf_status fail_reply(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    (void)in;
+    (void)ret_out;
+    return hf_workflow_fail("no reply", .type = "Reply", .details = hf_payload_of_json("9"));
+}
+
+static hf_status fail_check(void *arg, hf_payload in)
+{
+    (void)arg;
+    (void)in;
+    return hf_workflow_fail("refused", .type = "Refusal", .details = hf_payload_of_json("10"));
+}
+
+/* The order of calls matters: the last failure of the fiber is the cause of the next one. */
+static hf_status fails_in_many_ways(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_on_update("reply", fail_reply));
+    HF_TRY(hf_on_update("checked", fail_reply, .validator = fail_check));
+    HF_TRY(hf_on_query("reply", fail_reply));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, fail_in_fiber, NULL));
+        HF_CHECK(hf_join(scope) == HF_ERR_FAILED && has_failure(hf_error(), "Fiber", "8"));
+    }
+    hf_status status = hf_child_run("fails_for_good", hf_payload_none(), NULL, .attempts_max = 5);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_FAILED && has_failure(hf_error()->cause, "Never", "{\"at\": 7}"));
+    HF_CHECK(has_failure(hf_error()->cause->cause, "Disk", ""));
+    HF_TRY(hf_signal_wait("go", NULL));
+    static char large[(2 << 20) + 1];
+    HF_CHECK(hf_workflow_fail("x", .details = hf_payload_of_bytes(large, sizeof large)) == HF_ERR_TOO_BIG);
+    HF_CHECK(hf_workflow_fail("x", .retry_after = hf_nanoseconds(30)) == HF_ERR_INVALID);
+    HF_CHECK(hf_workflow_fail(NULL) == HF_ERR_MISUSE);
+    return hf_workflow_fail("all of it", .details = hf_payload_of_json("[11]"));
+}
+
+static hf_status see_failures(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *alone = NULL;
+    HF_TRY(hf_start(service, "fails_for_good", hf_payload_none(), &alone, .task_queue = "q", .id = "alone",
+                    .attempts_max = 5));
+    hf_time began = hf_wall_now(NULL);
+    HF_CHECK(hf_result(alone, NULL) == HF_ERR_FAILED && has_failure(hf_error(), "Never", "{\"at\": 7}"));
+    HF_CHECK(has_failure(hf_error()->cause, "Disk", "") && strcmp(hf_error()->message, "never") == 0);
+    int64_t took = (hf_wall_now(NULL).ns - began.ns) / 1000000000;
+    HF_CHECK_SAY(took >= 50 && took < 60, "%d s", (int)took); /* the pause that it asked for, not the policy's */
+    HF_CHECK(hf_update(execution, "reply", hf_payload_none(), NULL) == HF_ERR_FAILED && hf_error_find("Reply") != NULL);
+    HF_CHECK(has_failure(hf_error_find("Reply"), "Reply", "9"));
+    HF_CHECK(hf_update(execution, "checked", hf_payload_none(), NULL) == HF_ERR_FAILED);
+    HF_CHECK(has_failure(hf_error_find("Refusal"), "Refusal", "10"));
+    HF_CHECK(hf_query(execution, "reply", hf_payload_none(), NULL) != HF_OK);
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_signal(execution, "go", hf_payload_none()));
+    HF_CHECK(hf_result(execution, NULL) == HF_ERR_FAILED && has_failure(hf_error(), "HF_ERR_FAILED", "[11]"));
+    return HF_OK;
+}
+
+static hf_status add_failing(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "fails_for_good", fails_for_good);
+}
+
+static void a_workflow_fails_with_type_details_and_for_good(void **state)
+{
+    (void)state;
+    HF_CHECK(hf_workflow_fail("not a workflow") == HF_ERR_MISUSE);
+    play_scene((scene){.workflow = fails_in_many_ways,
+                       .client = see_failures,
+                       .expected = HF_ERR_FAILED,
+                       .result = "all of it",
+                       .add = add_failing});
+}
+
+/* ---- What a run knows ------------------------------------------------------------------------------------------------------ */
+
+static bool is_text(hf_payload payload, const char *text)
+{
+    return payload.data != NULL && strcmp(payload.data, text) == 0;
+}
+
+/* Fails once, and is tried again. */
+static hf_status knows(hf_payload in, hf_payload *ret_out)
+{
+    const hf_workflow_facts *facts = hf_workflow_info();
+    HF_CHECK(facts->run_timeout.ns == hf_hours(1).ns && facts->execution_timeout.ns == hf_hours(3).ns);
+    if (facts->attempt == 1) {
+        HF_CHECK(strcmp(facts->last_failure, "") == 0 && strcmp(facts->continued_run_id, "") == 0);
+        return hf_raise_typed(HF_ERR_FAILED, "Once", "it is tried again");
+    }
+    HF_CHECK(facts->attempt == 2 && strcmp(facts->last_failure, "it is tried again") == 0);
+    HF_CHECK(strlen(facts->continued_run_id) == 36 && strcmp(facts->continued_run_id, facts->run_id) != 0);
+    if (is_text(in, "\"final\"")) {
+        return hf_raise_typed(HF_ERR_FAILED, "Final", "it is not tried again");
+    }
+    return hf_payload_printf(ret_out, "\"%s %s %s\"", facts->parent_id, facts->parent_run_id, facts->root_id);
+}
+
+/* Tells its parent which run it is, and waits for an answer to that run. */
+static hf_status listens(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_external_signal("w", "run", hf_payload_of_json(hf_workflow_run_id())));
+    return hf_signal_wait("answer", NULL);
+}
+
+/* By a schedule: one more than the last time. */
+static hf_status counts(hf_payload in, hf_payload *ret_out)
+{
+    hf_payload last = hf_workflow_info()->last_result;
+    long count = last.len > 0 ? strtol(last.data, NULL, 10) : 0;
+    char text[20];
+    (void)in;
+    (void)snprintf(text, sizeof text, "%ld", count);
+    HF_TRY(hf_external_signal("w", "count", hf_payload_of_json(text)));
+    return hf_payload_printf(ret_out, "%ld", count + 1);
+}
+
+static hf_status on_slow(void *arg, hf_payload in)
+{
+    (void)arg;
+    (void)in;
+    return hf_sleep(hf_hours(1));
+}
+
+static hf_status knows_all(hf_payload in, hf_payload *ret_out)
+{
+    static const char *const FINAL[] = {"Never", "Final", NULL};
+    char expected[200];
+    hf_payload out = hf_payload_none();
+    (void)in;
+    HF_CHECK(strcmp(hf_workflow_info()->root_id, "w") == 0 && strcmp(hf_workflow_info()->parent_run_id, "") == 0);
+    HF_TRY(hf_on_signal("slow", on_slow, .may_be_left = true));
+    HF_CHECK(hf_memo_get("who", &out) == HF_ERR_NOT_FOUND);
+    HF_TRY(hf_memo_set(hf_field_text("who", "ada")));
+    HF_TRY(hf_search_set(hf_field_text("City", "Kiel")));
+    HF_TRY(hf_child_run("knows", hf_payload_of_json("1"), &out, .attempts_max = 5, .run_timeout = hf_hours(1),
+                        .execution_timeout = hf_hours(3)));
+    (void)snprintf(expected, sizeof expected, "\"w %s w\"", hf_workflow_run_id());
+    HF_CHECK_SAY(is_text(out, expected), "%s, not %s", (const char *)out.data, expected);
+    hf_status status = hf_child_run("knows", hf_payload_of_json("\"final\""), NULL, .attempts_max = 5,
+                                    .run_timeout = hf_hours(1), .execution_timeout = hf_hours(3), .final_types = FINAL);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_FAILED && strcmp(hf_error()->cause->type, "Final") == 0);
+    HF_TRY(hf_child_start("listens", hf_payload_none(), .id = "listener"));
+    HF_TRY(hf_signal_wait("run", &out));
+    status = hf_external_signal("listener", "answer", hf_payload_none(), .run_id = hf_workflow_run_id());
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_NOT_FOUND);
+    HF_TRY(hf_external_signal("listener", "answer", hf_payload_none(), .run_id = out.data));
+    for (int i = 0; i < 3; i++) {
+        HF_TRY(hf_signal_wait("count", &out));
+        HF_CHECK_SAY(strtol(out.data, NULL, 10) == i, "%s, not %d", (const char *)out.data, i);
+    }
+    HF_TRY(hf_memo_get("who", &out));
+    HF_CHECK(is_text(out, "\"ada\""));
+    HF_TRY(hf_search_get("City", &out));
+    HF_CHECK(is_text(out, "\"Kiel\""));
+    return hf_payload_printf(ret_out, "\"known\"");
+}
+
+static hf_status start_counting(hf_service *service, hf_execution *execution)
+{
+    HF_AUTO(hf_execution_free) hf_execution *clock = NULL;
+    HF_TRY(hf_signal(execution, "slow", hf_payload_none()));
+    HF_TRY(
+        hf_start(service, "counts", hf_payload_none(), &clock, .task_queue = "q", .id = "clock", .cron = "* * * * *"));
+    HF_TRY(hf_result(execution, NULL));
+    return hf_terminate(clock);
+}
+
+static hf_status add_knowing(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "knows", knows));
+    HF_TRY(hf_worker_add_workflow(worker, "listens", listens));
+    return hf_worker_add_workflow(worker, "counts", counts);
+}
+
+static void no_handler_is_named(hf_service *service)
+{
+    (void)service;
+    HF_CHECK(scene_lines_with("workflow_ends_over_handlers") == 0);
+}
+
+static void a_run_knows_its_relatives_its_predecessor_its_bounds_and_its_fields(void **state)
+{
+    hf_payload out = hf_payload_none();
+    (void)state;
+    HF_CHECK(hf_memo_get("who", &out) == HF_ERR_MISUSE && hf_search_get("City", &out) == HF_ERR_MISUSE);
+    play_scene((scene){.before = add_attributes,
+                       .workflow = knows_all,
+                       .client = start_counting,
+                       .expected = HF_OK,
+                       .result = "\"known\"",
+                       .add = add_knowing,
+                       .look = no_handler_is_named});
+}
+
 /* ---- Sagas --------------------------------------------------------------------------------------------------------------- */
 
 static hf_status step(hf_saga *saga, const char *undo, const char *deed)
@@ -569,6 +911,10 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_note_is_written_once_and_not_in_replays),
     cmocka_unit_test(a_workflow_sets_its_memo_and_search_attributes),
     cmocka_unit_test(children_and_next_runs_are_described_and_activities_have_a_summary),
+    cmocka_unit_test(the_next_run_has_the_memo_attributes_and_retries_of_this_one),
+    cmocka_unit_test(a_memo_has_a_bound_in_all),
+    cmocka_unit_test(a_workflow_fails_with_type_details_and_for_good),
+    cmocka_unit_test(a_run_knows_its_relatives_its_predecessor_its_bounds_and_its_fields),
     cmocka_unit_test(a_saga_that_fails_is_undone_in_reverse),
     cmocka_unit_test(a_saga_that_is_committed_is_not_undone),
     cmocka_unit_test(a_saga_is_undone_after_a_cancel),

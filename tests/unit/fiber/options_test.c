@@ -109,6 +109,7 @@ CALL(saga_add, hf_saga_add_with(NULL, NULL, (hf_payload){0}, options))
 CALL(on_signal, hf_on_signal_with(NULL, NULL, options))
 CALL(on_query, hf_on_query_with(NULL, NULL, options))
 CALL(on_update, hf_on_update_with(NULL, NULL, options))
+CALL(workflow_fail, hf_workflow_fail_with(NULL, options))
 CALL(continue_as_new, hf_continue_as_new_with(hf_payload_none(), options))
 CALL(worker_new, hf_worker_new_with(NULL, NULL, NULL, options))
 CALL(worker_add_activity, hf_worker_add_activity_with(NULL, NULL, NULL, options))
@@ -197,6 +198,7 @@ static const struct {
     {"hf_on_query", on_query},
     {"hf_on_update", on_update},
     {"hf_continue_as_new", continue_as_new},
+    {"hf_workflow_fail", workflow_fail},
     {"hf_worker_new", worker_new},
     {"hf_worker_add_activity", worker_add_activity},
 };

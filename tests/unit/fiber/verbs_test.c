@@ -817,6 +817,8 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_until_end NULL
 #define call_hf_memo_set_of NULL
 #define call_hf_search_set_of NULL
+#define call_hf_memo_get NULL
+#define call_hf_search_get NULL
 #define call_hf_saga_open NULL
 #define call_hf_saga_add NULL
 #define call_hf_saga_commit NULL
@@ -825,6 +827,7 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_patched NULL
 #define call_hf_patch_deprecate NULL
 #define call_hf_continue_as_new NULL
+#define call_hf_workflow_fail NULL
 #define call_hf_workflow_alloc NULL
 #define call_hf_publish NULL
 #define call_hf_activity_heartbeat NULL
