@@ -16,10 +16,10 @@ function(hf_amalgamation)
     string(APPEND lines "inside\txxhash.h\t${HF_XXHASH_INCLUDE}/xxhash.h\n")
     set(needed "${HF_XXHASH_INCLUDE}/xxhash.h")
 
-    file(GLOB scripts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/store/schema/[0-9][0-9][0-9][0-9]_*.sql")
+    file(GLOB scripts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/store/schema/*.sql")
     foreach(script IN LISTS scripts)
         cmake_path(GET script FILENAME name)
-        string(SUBSTRING "${name}" 0 4 number)
+        string(REGEX REPLACE "^((depot_)?[0-9][0-9][0-9][0-9])_.*" "\\1" number "${name}") # as in schema.cmake
         string(APPEND lines "schema\thf_schema_${number}\t${script}\n")
         list(APPEND needed "${script}")
     endforeach()

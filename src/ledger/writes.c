@@ -33,7 +33,7 @@ void hf_writes_shrink(hf_writes *writes, size_t len_max)
 
 void hf_writes_add(hf_writes *writes, hf_write write)
 {
-    hf_assert(write.table < HF_TABLE_COUNT);
+    hf_assert(hf_table_set_has(&hf_engine_tables, write.table));
     hf_assert(write.kind == HF_WRITE_PUT || write.value.len == 0);
     if (HF_VEC_RESERVE(writes->memory, &writes->list)) {
         writes->list.items[writes->list.count++] = write;

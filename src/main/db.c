@@ -187,8 +187,8 @@ static void print_stats(const hf_source *source, const hf_pb_admin_stats *stats,
     }
     hf_json_key(&writer, "rows");
     hf_json_object(&writer);
-    for (size_t i = 0; i < stats->rows.count && i < HF_TABLE_COUNT; i++) {
-        const char *name = hf_table_info_of((hf_table)i)->name;
+    for (size_t i = 0; i < stats->rows.count && i < hf_engine_tables.count; i++) {
+        const char *name = hf_table_info_of(hf_engine_tables.tables[i])->name;
         hf_json_key_uint(&writer, name, stats->rows.items[i]);
         if (!json) {
             (void)printf("  rows of %-14s%12llu\n", name, (unsigned long long)stats->rows.items[i]);

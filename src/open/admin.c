@@ -129,7 +129,7 @@ void hf_admin_stats_of(const hf_store_stats *stats, hf_pb_admin_stats *msg)
     msg->log_bytes = stats->log_len;
     msg->file_bytes = stats->file_len;
     msg->free_bytes = stats->free_len;
-    msg->rows = (hf_pb_uint64_list){(uint64_t *)(uintptr_t)stats->rows, HF_TABLE_COUNT};
+    msg->rows = (hf_pb_uint64_list){(uint64_t *)(uintptr_t)stats->rows, hf_engine_tables.count};
 }
 
 /* ---- backup ----------------------------------------------------------------------------------------------------------- */

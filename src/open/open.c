@@ -104,7 +104,7 @@ static hf_status open_store(hf_op *op, hf_opened *opened, const hf_service_addre
         return HF_OK;
     }
     if (place->scheme == HF_SCHEME_MEMORY) {
-        return hf_mem_store_open(op, memory, ret_store);
+        return hf_mem_store_open(op, memory, NULL, ret_store);
     }
     hf_sqlite_options options = {
         .durability = place->durability,

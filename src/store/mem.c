@@ -39,7 +39,7 @@ typedef struct mem_store {
     uint64_t last_commit;               /* number of the last one */
     uint64_t commits;                   /* since open */
     uint64_t row_count[HF_TABLE_COUNT]; /* linked rows */
-    table_list tables[HF_TABLE_COUNT];  /* the rows */
+    table_list tables[HF_TABLE_COUNT];  /* the rows; those of tables of other sets are not used */
 } mem_store;
 
 /* ---- The lists ----------------------------------------------------------------------------------------------------- */
@@ -48,6 +48,7 @@ typedef struct mem_store {
 static row_node *find(mem_store *store, hf_table table, const hf_key *key, row_node **ret_before)
 {
     row_node *node = &store->tables[table].head;
+    hf_assert(hf_table_set_has(store->base.tables, table));
     for (unsigned level = HEIGHT_MAX; level-- > 0;) {
         while (node->next[level] != NULL && hf_key_compare(&node->next[level]->key, key) < 0) {
             node = node->next[level];
@@ -274,7 +275,7 @@ static hf_status mem_execute(hf_store *base, hf_store_request *request)
     mem_store *store = HF_CONTAINER(base, mem_store, base);
     hf_assert(base->ops->execute == mem_execute);
     switch (request->verb) {
-    case HF_STORE_COMMIT:
+    case HF_STORE_COMMIT: /* `unsynced` changes nothing: there is no disk */
         return commit(store, request);
     case HF_STORE_GET:
         return get(store, request);
@@ -299,8 +300,8 @@ static uint64_t mem_last_commit(hf_store *base)
 static void mem_close(hf_store *base)
 {
     mem_store *store = HF_CONTAINER(base, mem_store, base);
-    for (int table = 0; table < HF_TABLE_COUNT; table++) {
-        free_rows(store, store->tables[table].head.next[0]);
+    for (size_t i = 0; i < base->tables->count; i++) {
+        free_rows(store, store->tables[base->tables->tables[i]].head.next[0]);
     }
     store->memory.release(store->memory.state, store, sizeof *store);
 }
@@ -312,7 +313,7 @@ static const hf_store_ops MEM_OPS = {
     .close = mem_close,
 };
 
-hf_status hf_mem_store_open(hf_op *op, hf_allocator memory, hf_store **ret_store)
+hf_status hf_mem_store_open(hf_op *op, hf_allocator memory, const hf_table_set *tables, hf_store **ret_store)
 {
     mem_store *store = memory.allocate(memory.state, sizeof *store, _Alignof(mem_store));
     if (store == NULL) {
@@ -320,10 +321,12 @@ hf_status hf_mem_store_open(hf_op *op, hf_allocator memory, hf_store **ret_store
     }
     memset(store, 0, sizeof *store);
     store->base.ops = &MEM_OPS;
+    store->base.tables = tables != NULL ? tables : &hf_engine_tables;
     store->memory = memory;
     store->rng.state = 1;
-    for (int table = 0; table < HF_TABLE_COUNT; table++) {
-        store->tables[table].head.next = store->tables[table].links;
+    for (size_t i = 0; i < store->base.tables->count; i++) {
+        table_list *list = &store->tables[store->base.tables->tables[i]];
+        list->head.next = list->links;
     }
     *ret_store = &store->base;
     return HF_OK;

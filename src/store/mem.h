@@ -5,7 +5,7 @@
 
 #include "store/store.h"
 
-/* Fails: HF_ERR_NOMEM. */
-hf_status hf_mem_store_open(hf_op *op, hf_allocator memory, hf_store **ret_store);
+/* `tables`: the set of tables, NULL = the engine's. Fails: HF_ERR_NOMEM. */
+hf_status hf_mem_store_open(hf_op *op, hf_allocator memory, const hf_table_set *tables, hf_store **ret_store);
 
 #endif

@@ -2,28 +2,6 @@
 
 #include <stdio.h>
 
-static const hf_table_info TABLES[HF_TABLE_COUNT] = {
-    [HF_TABLE_META] = {"meta", true, false, false, true},
-    [HF_TABLE_JOURNAL] = {"journal", false, true, false, true},
-    [HF_TABLE_RUN] = {"run", false, true, false, true},
-    [HF_TABLE_HISTORY] = {"history", false, true, true, true},
-    [HF_TABLE_NAME] = {"name", false, true, true, false},
-    [HF_TABLE_DUE] = {"due", false, true, true, false},
-    [HF_TABLE_TASK] = {"task", true, true, false, true},
-    [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
-    [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
-    [HF_TABLE_BLOCK] = {"block", false, true, false, true},
-    [HF_TABLE_SUMMARY] = {"summary", false, true, false, true},
-};
-
-_Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its entry");
-
-const hf_table_info *hf_table_info_of(hf_table table)
-{
-    hf_assert((unsigned)table < HF_TABLE_COUNT);
-    return &TABLES[table];
-}
-
 /* ---- Keys ---------------------------------------------------------------------------------------------------------- */
 
 int hf_key_compare(const hf_key *a, const hf_key *b)
@@ -99,11 +77,18 @@ static bool is_storable(hf_table table, const hf_key *key)
            key->b < INT64_MAX;
 }
 
-static hf_status check_write(hf_op *op, uint64_t commit, const hf_write *write)
+static hf_status fail_table(hf_op *op, const hf_table_set *set, hf_table table)
+{
+    return (unsigned)table < HF_TABLE_COUNT
+               ? hf_fail(op, HF_ERR_MISUSE, "there is no table %s in %s", hf_table_info_of(table)->name, set->is_called)
+               : hf_fail(op, HF_ERR_MISUSE, "there is no table %d", (int)table);
+}
+
+static hf_status check_write(hf_op *op, const hf_table_set *set, uint64_t commit, const hf_write *write)
 {
     char text[HF_KEY_FORMAT_LEN];
-    if ((unsigned)write->table >= HF_TABLE_COUNT) {
-        return hf_fail(op, HF_ERR_MISUSE, "there is no table %d", (int)write->table);
+    if (!hf_table_set_has(set, write->table)) {
+        return fail_table(op, set, write->table);
     }
     if (write->kind != HF_WRITE_DELETE_RANGE && !is_storable(write->table, &write->key)) {
         hf_key_format(write->table, &write->key, text);
@@ -121,16 +106,20 @@ static hf_status check_write(hf_op *op, uint64_t commit, const hf_write *write)
     return HF_OK;
 }
 
-static hf_status check_request(hf_store_request *request)
+static hf_status check_request(const hf_table_set *set, hf_store_request *request)
 {
     hf_op *op = &request->op;
     bool reads = request->verb == HF_STORE_GET || request->verb == HF_STORE_SCAN;
-    if (reads && (unsigned)request->table >= HF_TABLE_COUNT) {
-        return hf_fail(op, HF_ERR_MISUSE, "there is no table %d", (int)request->table);
+    if (reads && !hf_table_set_has(set, request->table)) {
+        return fail_table(op, set, request->table);
+    }
+    const hf_store_count *count = request->verb == HF_STORE_STATS ? request->count : NULL;
+    if (count != NULL && count->table != HF_TABLE_COUNT && !hf_table_set_has(set, count->table)) {
+        return fail_table(op, set, count->table);
     }
     if (request->verb == HF_STORE_COMMIT) {
         for (size_t i = 0; i < request->write_count; i++) {
-            HF_TRY(check_write(op, request->commit, &request->writes[i]));
+            HF_TRY(check_write(op, set, request->commit, &request->writes[i]));
         }
     }
     return HF_OK;
@@ -144,7 +133,7 @@ void hf_store_execute(hf_store *store, hf_store_request *request)
     request->rows = NULL;
     request->row_count = 0;
     request->more = false;
-    hf_status status = check_request(request);
+    hf_status status = check_request(hf_store_tables(store), request);
     request->status = status == HF_OK ? store->ops->execute(store, request) : status;
     hf_assert(request->found || request->value.len == 0);
     hf_assert(!request->more || request->verb != HF_STORE_SCAN || request->row_count > 0); /* or a walk would not end */

@@ -5,6 +5,8 @@
  * checksums (record.c) and reads them back. So backends are small, equal inputs give equal tables in all of them (I21), and
  * one place decides what is written when: the engine's spill.c.
  *
+ * There are two kinds of files, each with its own set of tables (hf_table_set). A handle has one set. The engine's:
+ *
  *     table     key                        value                                             written
  *     meta      text                       format, MAC key, incarnation                      at open, rarely
  *     journal   a = commit                 all changes of one commit                         with every commit
@@ -20,12 +22,22 @@
  *     block     a = first run              what filters ask of runs that have ended          by housekeeping, later
  *     summary   a = first run              what the runs of that block have in common        with the block
  *
+ * The depot's, where keys are arbitrary bytes (up to 1,210 of them):
+ *
+ *     meta      text                       format, generation of the whole depot             at open, rarely
+ *     entry     text = key                 a fetched or written value, or its absence        when it lands or is put
+ *     space     text = namespace           generation of the namespace                       when it is invalidated
+ *     pending   a = write                  a write that the origin has not acknowledged      with its entry
+ *     alias     text = provisional key     the key that the origin gave instead              with the acknowledgement
+ *
  * Keys are compared by text (bytes), then a, then b; parts that a table does not use are empty and 0 in a put or delete,
  * and do not count in a range. a and b of a stored key are below INT64_MAX. The upper bits of run numbers hold the shard: on
  * SQLite it is 0, so run numbers are small.
  *
  * store-S1  A commit is atomic: after a crash all of its writes are there or none.
- * store-S2  When commit returns HF_OK its writes survive a crash (durability full), and so do those of all earlier ones.
+ * store-S2  When a synced commit returns HF_OK its writes survive a crash (durability full), and so do those of all earlier ones. The writes
+ *     of an unsynced commit survive a crash of the process, and a power cut from the next synced commit, checkpoint or close on.
+ *     A power cut before that may take it, with all commits after it: commits are lost from the end only.
  * store-S3  Requests are executed one at a time in the order submitted: a read sees every earlier commit and no later one.
  * store-S4  A commit names its number, one more than the last (the first is 1); a backend that expects another number
  *     refuses with HF_ERR_CONFLICT and changes nothing: there is another writer. Numbers survive a close, also when the journal is
@@ -55,8 +67,46 @@ typedef enum hf_table {
     HF_TABLE_NAME_LOG,
     HF_TABLE_BLOCK,
     HF_TABLE_SUMMARY,
-    HF_TABLE_COUNT
+    HF_TABLE_ENTRY,
+    HF_TABLE_SPACE,
+    HF_TABLE_PENDING,
+    HF_TABLE_ALIAS,
+    HF_TABLE_COUNT /* of all sets; records carry the numbers, so new tables come last */
 } hf_table;
+
+/* A script that makes or changes the tables of an SQLite file. */
+typedef struct hf_schema_step {
+    int version;     /* that the script ends with; ascending */
+    const char *sql; /* run in one transaction */
+} hf_schema_step;
+
+/* The tables of one kind of file. */
+typedef struct hf_table_set {
+    const char *name;            /* "engine", "depot" */
+    const hf_table *tables;      /* in ascending order */
+    size_t count;                /* of them */
+    uint32_t bits;               /* the same: bit t is set if table t is among them */
+    uint32_t application_id;     /* of SQLite files: tells the kinds apart */
+    const hf_schema_step *steps; /* to the newest version that this program knows */
+    size_t step_count;           /* of them, at least 1 */
+    int version_readable;        /* files from this version on can be opened read-only as they are ... */
+    const char *later_tables;    /* ... with these tables, which later versions have, as empty ones */
+    const char *is_called;       /* "a depot's file", in messages */
+    const char *opened_with;     /* "hf_depot_open", in messages */
+} hf_table_set;
+
+extern const hf_table_set hf_engine_tables; /* META to SUMMARY */
+extern const hf_table_set hf_depot_tables;  /* META, ENTRY, SPACE, PENDING, ALIAS: no journal */
+
+/* Accepts any number for a table. */
+static inline bool hf_table_set_has(const hf_table_set *set, hf_table table)
+{
+    return (unsigned)table < HF_TABLE_COUNT && (set->bits >> (unsigned)table & 1) != 0;
+}
+/* The first table of the set that comes after this one; HF_TABLE_COUNT if there is none. */
+hf_table hf_table_after(const hf_table_set *set, hf_table table);
+/* The set of files with this application id; NULL if it is unknown. */
+const hf_table_set *hf_table_set_of_id(uint32_t application_id);
 
 /* Bytes of a key's text: a namespace, a separator and an id, each as long as an id may be, with room. */
 #define HF_KEY_TEXT_LEN_MAX 3000
@@ -104,14 +154,15 @@ typedef struct hf_store_stats {
     uint64_t log_len;              /* bytes of the write-ahead log now */
     uint64_t file_len;             /* bytes of the file now */
     uint64_t free_len;             /* of those, on the free list */
-    uint64_t rows[HF_TABLE_COUNT]; /* counted only when asked for: it reads the tables; see hf_store_count */
+    uint64_t rows[HF_TABLE_COUNT]; /* counted only when asked for: it reads the tables; see hf_store_count. 0 for
+                                      tables outside of the store's set */
 } hf_store_stats;
 
 /* The progress of counting rows; all zero before the first step. A row that is there all the time is counted once. Whether a row that
  * is written or deleted meanwhile is counted depends on whether its place was passed already. So the counts are those of one moment
  * only if nothing is written. */
 typedef struct hf_store_count {
-    hf_table table;                 /* this one is being counted; HF_TABLE_COUNT = all are done */
+    hf_table table;                 /* of the store's set: this one is being counted; HF_TABLE_COUNT = all are done */
     bool is_inside;                 /* part of it was counted; counting goes on ... */
     hf_key next;                    /* ... from here */
     char text[HF_KEY_TEXT_LEN_MAX]; /* of that key */
@@ -127,6 +178,7 @@ struct hf_store_request {
     uint64_t commit;        /* COMMIT: its number */
     const hf_write *writes; /* COMMIT: in this order, later ones win; borrowed until done */
     size_t write_count;     /* COMMIT */
+    bool unsynced;          /* COMMIT: need not survive a power cut until the next synced one (store-S2) */
 
     hf_table table;        /* GET, SCAN */
     hf_key key;            /* GET; SCAN: first key, inclusive. Borrowed until done */
@@ -173,13 +225,19 @@ typedef struct hf_store_ops {
 /* Backends embed this as their first member. */
 struct hf_store {
     const hf_store_ops *ops;
-    bool was_left_open; /* the last process that had it open did not close it, as far as the backend can tell */
+    const hf_table_set *tables; /* that it has; NULL = the engine's. Read it with hf_store_tables */
+    bool was_left_open;         /* the last process that had it open did not close it, as far as the backend can tell */
 };
+
+static inline const hf_table_set *hf_store_tables(const hf_store *store)
+{
+    return store->tables != NULL ? store->tables : &hf_engine_tables;
+}
 
 /* Executes one request and sets its results. May block; one thread at a time.
  * Fails, as request->status: HF_ERR_CONFLICT (store-S4), HF_ERR_STORE (store-S5), HF_ERR_IO, HF_ERR_FULL, HF_ERR_NOMEM, HF_ERR_TOO_BIG (a
- * value the backend cannot hold), HF_ERR_MISUSE (a key that breaks the rules above, a journal row of a later commit),
- * HF_ERR_UNSUPPORTED (no backups here), HF_ERR_EXISTS (a backup's file). */
+ * value the backend cannot hold), HF_ERR_MISUSE (a key that breaks the rules above, a table outside of the
+ * store's set, a journal row of a later commit), HF_ERR_UNSUPPORTED (no backups here), HF_ERR_EXISTS (a backup's file). */
 void hf_store_execute(hf_store *store, hf_store_request *request);
 
 /* hf_store_execute, with the message of a failure in `op`. Fails: as above. */
@@ -192,7 +250,7 @@ hf_status hf_store_ask(hf_op *op, hf_store *store, hf_store_request *request);
  * the table: rows that it adds after this one may or may not be visited. Any status but HF_OK ends the walk. */
 typedef hf_status hf_row_visit(hf_op *op, void *arg, const hf_row *row, hf_arena *arena);
 /* Visits the rows of a table with from <= key < to, in order, reading HF_STORE_PAGE_LEN bytes at a time (more only for a row that
- * is longer). NULL for `from` is the beginning of the table, for `to` its end. Works for every table.
+ * is longer). NULL for `from` is the beginning of the table, for `to` its end. Works for every table of the set.
  * Fails: the visitor's status; HF_ERR_INVALID (a key that no store writes), and as hf_store_execute. */
 hf_status hf_store_each_row(hf_op *op, hf_store *store, hf_allocator memory, hf_table table, const hf_key *from,
                             const hf_key *to, hf_row_visit *visit, void *arg);
@@ -218,7 +276,7 @@ typedef struct hf_table_info {
 } hf_table_info;
 const hf_table_info *hf_table_info_of(hf_table table);
 
-/* A hash over all rows of all tables: equal contents give equal hashes in every backend. */
+/* A hash over all rows of all tables of the store's set: equal contents give equal hashes in every backend. */
 hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash);
 
 /* ---- Records: the header of every value ----------------------------------------------------------------------- */

@@ -105,9 +105,10 @@ static hf_status hash_row(hf_op *op, void *arg, const hf_row *row, hf_arena *are
 hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash)
 {
     uint64_t hash = 0;
-    for (int table = 0; table < HF_TABLE_COUNT; table++) {
-        hash = hf_hash_mix(hash, (uint64_t)table);
-        HF_TRY(hf_store_each_row(op, store, memory, (hf_table)table, NULL, NULL, hash_row, &hash));
+    const hf_table_set *set = hf_store_tables(store);
+    for (size_t i = 0; i < set->count; i++) {
+        hash = hf_hash_mix(hash, (uint64_t)set->tables[i]);
+        HF_TRY(hf_store_each_row(op, store, memory, set->tables[i], NULL, NULL, hash_row, &hash));
     }
     *ret_hash = hash;
     return HF_OK;

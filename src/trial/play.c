@@ -269,7 +269,7 @@ hf_status hf_play(const hf_play_plan *plan, hf_upset upset, hf_play_result *ret_
     p = (play){.plan = plan, .upset = upset, .rng = {(uint64_t)upset.at * 0x9e3779b97f4a7c15u + 1}};
     p.keeper.store.ops = &KEEPER_OPS;
     hf_allocator memory = hf_env_memory(hf_env_posix());
-    if (hf_mem_store_open(&op, memory, &p.keeper.inner) != HF_OK) {
+    if (hf_mem_store_open(&op, memory, NULL, &p.keeper.inner) != HF_OK) {
         return hf_raise(op.status, "%s", op.message);
     }
     stage.begun = 0;

@@ -92,7 +92,7 @@ static void open_world(world *w, uint64_t bits, uint64_t seed)
         return;
     }
     hf_store *store = NULL;
-    FUZZ_CHECK(hf_mem_store_open(&op, hf_env_memory(w->env), &store) == HF_OK, "%s", op.message);
+    FUZZ_CHECK(hf_mem_store_open(&op, hf_env_memory(w->env), NULL, &store) == HF_OK, "%s", op.message);
     FUZZ_CHECK(hf_engine_open(&op, w->env, store, NULL, &w->engine) == HF_OK, "%s", op.message);
     start_run(w, "one");
     start_run(w, "two");

@@ -65,7 +65,7 @@ bool fuzz_drive_open(fuzz_drive *drive, hf_str input)
     hf_list_init(&drive->reads);
     drive->now = (hf_clock){FUZZ_START_TIME, 1000000000};
     drive->options = options_of(drive, input);
-    FUZZ_CHECK(hf_mem_store_open(&op, fuzz_heap(&drive->memory), &drive->store) == HF_OK, "no store");
+    FUZZ_CHECK(hf_mem_store_open(&op, fuzz_heap(&drive->memory), NULL, &drive->store) == HF_OK, "no store");
     return fuzz_rows_read(drive, input);
 }
 

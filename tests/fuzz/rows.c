@@ -20,7 +20,7 @@ static input_row row_of(hf_str bytes)
     while (bytes.len > 0 && hf_pb_next(&bytes, &field)) {
         switch (field.number) {
         case FUZZ_ROW_TABLE:
-            row.table = (hf_table)(field.value % HF_TABLE_COUNT);
+            row.table = hf_engine_tables.tables[field.value % hf_engine_tables.count];
             break;
         case FUZZ_ROW_A:
             row.key.a = (int64_t)field.value;

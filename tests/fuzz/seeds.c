@@ -285,13 +285,14 @@ static void write_run(hf_store *store, const char *stem, int64_t number, const h
     hf_arena arena;
     hf_arena_init(&arena, hf_rig_heap);
     hf_buf out = new_buf();
-    for (int table = 0; table < HF_TABLE_COUNT; table++) {
+    for (size_t t = 0; t < hf_engine_tables.count; t++) {
+        hf_table table = hf_engine_tables.tables[t];
         size_t count = 0;
-        hf_row *rows = scan(store, &arena, (hf_table)table, &count);
+        hf_row *rows = scan(store, &arena, table, &count);
         for (size_t i = 0; i < count && table != HF_TABLE_JOURNAL; i++) {
-            int64_t of = run_of((hf_table)table, &rows[i], &arena);
+            int64_t of = run_of(table, &rows[i], &arena);
             if (of == number || (of == 0 && table != HF_TABLE_NAME_LOG)) {
-                put_row(&out, (hf_table)table, &rows[i]);
+                put_row(&out, table, &rows[i]);
             }
         }
     }

@@ -141,7 +141,7 @@ void hf_rig_open(hf_rig *rig, hf_core_options options)
     hf_op op;
     hf_op_init(&op);
     init(rig, options);
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &rig->store), HF_OK);
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, NULL, &rig->store), HF_OK);
     begin(rig);
 }
 
@@ -164,7 +164,7 @@ void hf_rig_open_on(hf_rig *rig, hf_core_options options, hf_rig_store kind)
     hf_op_init(&op);
     init(rig, options);
     if (kind == HF_RIG_MEMORY) {
-        assert_int_equal(hf_mem_store_open(&op, rig->options.memory, &rig->store), HF_OK);
+        assert_int_equal(hf_mem_store_open(&op, rig->options.memory, NULL, &rig->store), HF_OK);
     } else {
         watch_sqlite(rig);
         rig->disk = hf_vfs_new("rig", 1);

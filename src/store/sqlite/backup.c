@@ -6,8 +6,7 @@
  * transaction, writes the real application id. */
 #include "store/sqlite/sqlite_private.h"
 
-_Static_assert(HF_SQLITE_APPLICATION_ID == 0x48465354, "finish writes it");
-_Static_assert(HF_SQLITE_APPLICATION_ID != HF_SQLITE_UNFINISHED_ID, "an unfinished copy has another id");
+#include <stdio.h>
 
 enum { PAGES_PER_STEP = 256 }; /* a commit waits for at most one or two megabytes */
 
@@ -85,8 +84,11 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
 }
 
 /* All pages are copied. */
-static int finish(hf_sqlite_backup *backup)
+static int finish(hf_sqlite_backup *backup, const hf_table_set *tables)
 {
+    char mark[48];
+    hf_assert(tables->application_id != HF_SQLITE_UNFINISHED_ID); /* an unfinished copy has another id */
+    (void)snprintf(mark, sizeof mark, "PRAGMA application_id=%lu", (unsigned long)tables->application_id);
     int rc = sqlite3_backup_finish(backup->copy);
     backup->copy = NULL;
     if (rc == SQLITE_OK) { /* no log beside it, and a rollback journal for the last transaction */
@@ -94,7 +96,7 @@ static int finish(hf_sqlite_backup *backup)
     }
     backup->shim.unfinished = false;
     if (rc == SQLITE_OK) {
-        rc = sqlite3_exec(backup->db, "PRAGMA application_id=0x48465354", NULL, NULL, NULL);
+        rc = sqlite3_exec(backup->db, mark, NULL, NULL, NULL);
     }
     int closed = sqlite3_close(backup->db);
     backup->db = NULL;
@@ -122,7 +124,7 @@ hf_status hf_sqlite_backup_step(hf_sqlite *store, hf_store_request *request)
         return HF_OK;
     }
     if (rc == SQLITE_DONE) {
-        rc = finish(backup);
+        rc = finish(backup, store->base.tables);
     }
     if (rc != SQLITE_OK) {
         hf_status status = hf_sqlite_fail(op, NULL, rc, "cannot write the backup");

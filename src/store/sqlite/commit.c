@@ -8,21 +8,36 @@
  * right after the last valid page of the log. Wiping the header of the first of them makes all of them invalid, because each page's
  * checksum continues the one before. Wiping needs no space.
  *
+ * An unsynced commit is the same without the flush: synchronous=NORMAL instead of FULL, changed between transactions and only when two commits
+ * in a row differ. SQLite still syncs the header of a log that it begins again, and the log before a checkpoint copies
+ * it: so a power cut takes commits from the end only (store-S2), because each page's checksum continues the one before. A synced commit
+ * always writes at least one page, that of its number; its flush covers all of the log before it.
+ *
  * If the file or its log was deleted or renamed, commits would be lost when this process ends: that is checked before a commit, every
  * LOOK_MS. To check it with every flush, three lookups of names, would cost a seventh of the speed of one workflow at a time.
  *
  * The number of the last commit is the greatest in the journal, so that it costs no page of its own. If a commit writes no
- * journal row, or empties the journal, the number is kept in the table mark. The lock on the file ensures that no one else writes
+ * journal row, or empties the journal, or the file has no journal, the number is kept in the table mark. The lock on the file ensures that no one else writes
  * (store-S4 is checked against the number in memory, which only this connection can have changed). */
 #include "store/sqlite/sqlite_private.h"
 
 enum { LOG_HEADER_LEN = 32, FRAME_HEADER_LEN = 24 };
 
+/* The greatest number in the journal; 0 if it is empty or there is none. */
+static int journal_last(hf_sqlite *store, int64_t *ret_number)
+{
+    if (!hf_table_set_has(store->base.tables, HF_TABLE_JOURNAL)) {
+        *ret_number = 0;
+        return SQLITE_OK;
+    }
+    return hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, ret_number);
+}
+
 int hf_sqlite_read_last_commit(hf_sqlite *store)
 {
     int64_t journal = 0;
     int64_t mark = 0;
-    int rc = hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, &journal);
+    int rc = journal_last(store, &journal);
     if (rc == SQLITE_OK) {
         rc = hf_sqlite_step_plain(store, HF_PLAIN_MARK_GET, 0, &mark);
     }
@@ -68,14 +83,14 @@ static int apply_all(hf_sqlite *store, const hf_store_request *request)
     for (size_t i = 0; i < request->write_count && rc == SQLITE_OK; i++) {
         rc = apply(store, &request->writes[i]);
     }
-    int64_t journal_last = 0;
+    int64_t last = 0;
     if (rc == SQLITE_OK) {
-        rc = hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, &journal_last);
+        rc = journal_last(store, &last);
     }
-    if (rc == SQLITE_OK && journal_last > (int64_t)request->commit) {
+    if (rc == SQLITE_OK && last > (int64_t)request->commit) {
         return SQLITE_CORRUPT; /* no commit wrote that: the pages of the table are damaged */
     }
-    if (rc == SQLITE_OK && journal_last != (int64_t)request->commit) {
+    if (rc == SQLITE_OK && last != (int64_t)request->commit) {
         rc = hf_sqlite_step_plain(store, HF_PLAIN_MARK_PUT, (int64_t)request->commit, NULL);
     }
     return rc;
@@ -89,6 +104,16 @@ static void roll_back(hf_sqlite *store)
     if (sqlite3_get_autocommit(store->db) == 0) {
         store->is_poisoned = true;
     }
+}
+
+int hf_sqlite_set_syncing(hf_sqlite *store, bool is_syncing)
+{
+    hf_assert(sqlite3_get_autocommit(store->db) != 0); /* SQLite refuses to change it within a transaction */
+    store->is_syncing = false;                         /* store-S2: after a failure the next synced commit sets it */
+    int rc =
+        sqlite3_exec(store->db, is_syncing ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
+    store->is_syncing = rc == SQLITE_OK && is_syncing;
+    return rc;
 }
 
 /* Makes sure that a commit which failed because the disk is full is not in the log. False: that was not possible. */
@@ -175,7 +200,7 @@ static hf_status end_commit(hf_sqlite *store, hf_op *op)
                        rc == SQLITE_FULL ? "the disk is full" : sqlite3_errstr(rc),
                        rc == SQLITE_FULL ? "make room, then " : "");
     }
-    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* with durability normal no sync has written the log */
+    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* no sync has written the end of the log */
         store->is_poisoned = true;
         return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: open the database again");
     }
@@ -201,7 +226,9 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
         }
     }
     hf_assert(sqlite3_get_autocommit(store->db) != 0); /* store-S1: nothing of another commit is pending */
-    int rc = apply_all(store, request);
+    bool is_synced = store->durability == HF_DURABILITY_FULL && !request->unsynced;
+    int rc = is_synced == store->is_syncing ? SQLITE_OK : hf_sqlite_set_syncing(store, is_synced);
+    rc = rc == SQLITE_OK ? apply_all(store, request) : rc;
     if (rc != SQLITE_OK) {
         hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
         roll_back(store);

@@ -115,9 +115,7 @@ static int set_up(hf_sqlite *store, const hf_sqlite_options *options)
         rc = sqlite3_exec(db, cache, NULL, NULL, NULL);
     }
     if (rc == SQLITE_OK) {
-        rc = sqlite3_exec(
-            db, options->durability == HF_DURABILITY_NORMAL ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL",
-            NULL, NULL, NULL);
+        rc = hf_sqlite_set_syncing(store, options->durability == HF_DURABILITY_FULL);
     }
     (void)sqlite3_wal_hook(db, on_log_grown, store);
     return rc;
@@ -161,9 +159,7 @@ static int create_shape(sqlite3 *db, int page_size)
 
 static hf_status migrate(hf_op *op, hf_sqlite *store)
 {
-    size_t count = 0;
-    const hf_schema_step *steps = hf_schema_steps(&count);
-    return hf_schema_migrate(op, store->db, steps, count);
+    return hf_schema_migrate(op, store->db, store->base.tables->steps, store->base.tables->step_count);
 }
 
 static hf_status create(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
@@ -178,13 +174,13 @@ static hf_status create(hf_op *op, hf_sqlite *store, const char *path, const hf_
     return rc == SQLITE_OK ? migrate(op, store) : fail_opening(op, store->db, rc, path);
 }
 
-/* A file of this version or a later one can be read as it is. The tables that it lacks are empty ones of the connection. */
-enum { VERSION_READABLE = 2 };
-_Static_assert(HF_SCHEMA_VERSION == 3, "LATER_TABLES has the tables of all versions after VERSION_READABLE");
-static const char LATER_TABLES[] = "PRAGMA query_only=OFF;"
-                                   "CREATE TEMP TABLE block (id INTEGER PRIMARY KEY, v BLOB NOT NULL);"
-                                   "CREATE TEMP TABLE summary (id INTEGER PRIMARY KEY, v BLOB NOT NULL);"
-                                   "PRAGMA query_only=ON";
+/* The tables that an older file lacks are empty ones of the connection. */
+static int add_later_tables(hf_sqlite *store)
+{
+    int rc = sqlite3_exec(store->db, "PRAGMA query_only=OFF", NULL, NULL, NULL);
+    rc = rc == SQLITE_OK ? sqlite3_exec(store->db, store->base.tables->later_tables, NULL, NULL, NULL) : rc;
+    return rc == SQLITE_OK ? sqlite3_exec(store->db, "PRAGMA query_only=ON", NULL, NULL, NULL) : rc;
+}
 
 /* Step 3 or 4 above. A file without tables and without an application id is new: its creation was interrupted after the first of
  * its two transactions (auto_vacuum has one of its own). */
@@ -207,18 +203,17 @@ static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const 
     if (table_count == 0 && id == 0 && version == 0) {
         return create(op, store, path, options);
     }
-    if (id != HF_SQLITE_APPLICATION_ID) {
-        return hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", path);
-    }
-    if (options->read_only && version < VERSION_READABLE) {
+    const hf_table_set *tables = store->base.tables;
+    HF_TRY(hf_probe_id(op, path, tables, (uint32_t)id));
+    if (options->read_only && version < tables->version_readable) {
         return hf_fail(op, HF_ERR_UNSUPPORTED,
                        "%s has version %d, but a read-only opening needs version %d: let a program with this "
                        "version of the library open it once, which brings it up to date",
-                       path, version, VERSION_READABLE);
+                       path, version, tables->version_readable);
     }
-    if (options->read_only && version < HF_SCHEMA_VERSION) {
+    if (options->read_only && version < hf_schema_version(tables)) {
         store->is_older = true;
-        rc = sqlite3_exec(store->db, LATER_TABLES, NULL, NULL, NULL);
+        rc = add_later_tables(store);
     }
     return rc == SQLITE_OK ? HF_OK : fail_opening(op, store->db, rc, path);
 }
@@ -274,7 +269,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     store->shim.is_writer = !options->read_only;
     HF_TRY(hf_sqlite_reread(op, store->shim.inner, path, options));
     hf_probe probe = HF_PROBE_MISSING;
-    HF_TRY(hf_probe_file(op, store->shim.inner, path, options, &probe));
+    HF_TRY(hf_probe_file(op, store->shim.inner, path, store->base.tables, options, &probe));
     bool is_new = probe == HF_PROBE_MISSING;
     int flags = options->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (is_new ? SQLITE_OPEN_CREATE : 0);
     hf_sqlite_way way = is_new                                   ? HF_SQLITE_NEW
@@ -343,6 +338,8 @@ hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const
     }
     memset(store, 0, sizeof *store);
     store->base.ops = &SQLITE_OPS;
+    store->base.tables = wanted->tables != NULL ? wanted->tables : &hf_engine_tables;
+    store->durability = wanted->durability;
     store->memory = memory;
     store->log_len_max = wanted->log_len_max > 0 ? wanted->log_len_max : (size_t)LOG_LEN_MAX;
     hf_status status = open_it(op, store, path, wanted);

@@ -22,6 +22,7 @@ _Static_assert(HEADER_LEN >= 68 + 4, "the application id is the last field that 
 typedef struct look {
     sqlite3_vfs *vfs;                 /* that reads the file */
     const char *path;                 /* as the caller names it, for messages */
+    const hf_table_set *tables;       /* the wanted kind of file */
     sqlite3_int64 len;                /* of the file */
     unsigned char header[HEADER_LEN]; /* zeros where the file is shorter */
     bool has_log;                     /* a write-ahead log lies beside it */
@@ -144,7 +145,18 @@ static hf_status judge_form(hf_op *op, const look *at)
     return HF_OK;
 }
 
-/* Checks that it is one of our databases, of a known version; or bare: at most one page, not marked as anyone's yet. */
+hf_status hf_probe_id(hf_op *op, const char *path, const hf_table_set *tables, uint32_t application_id)
+{
+    const hf_table_set *found = hf_table_set_of_id(application_id);
+    if (found == tables) {
+        return HF_OK;
+    }
+    return found != NULL ? hf_fail(op, HF_ERR_INVALID, "%s is %s: open it with %s or name another file", path,
+                                   found->is_called, found->opened_with)
+                         : hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", path);
+}
+
+/* Checks that it is a database of the wanted kind, of a known version; or bare: at most one page, not marked as anyone's yet. */
 static hf_status judge_kind(hf_op *op, const look *at, bool *ret_is_bare)
 {
     uint32_t id = get_be32(at->header + 68);
@@ -157,13 +169,12 @@ static hf_status judge_kind(hf_op *op, const look *at, bool *ret_is_bare)
         *ret_is_bare = true;
         return HF_OK;
     }
-    if (id != HF_SQLITE_APPLICATION_ID || version == 0) {
-        return hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", at->path);
-    }
-    if (version > HF_SCHEMA_VERSION) {
+    HF_TRY(hf_probe_id(op, at->path, at->tables, version != 0 ? id : 0));
+    uint32_t newest = (uint32_t)hf_schema_version(at->tables);
+    if (version > newest) {
         return hf_fail(op, HF_ERR_UNSUPPORTED,
-                       "%s has version %u and this program knows %d at most: use a newer program", at->path, version,
-                       HF_SCHEMA_VERSION);
+                       "%s has version %u and this program knows %u at most: use a newer program", at->path, version,
+                       newest);
     }
     return HF_OK;
 }
@@ -206,10 +217,10 @@ bool hf_sqlite_follow(const char *path, char *ret_path, size_t len)
     return rc == SQLITE_OK_SYMLINK;
 }
 
-hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options,
-                        hf_probe *ret_probe)
+hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_table_set *tables,
+                        const hf_sqlite_options *options, hf_probe *ret_probe)
 {
-    look at = {.vfs = vfs, .path = path, .at_rest = options->read_only && options->at_rest};
+    look at = {.vfs = vfs, .path = path, .tables = tables, .at_rest = options->read_only && options->at_rest};
     int rc = read_all(&at);
     if (rc == SQLITE_OK && at.is_busy) {
         return hf_fail(op, HF_ERR_CONFLICT, "%s is open in another program, under another name: use that one", path);

@@ -1,21 +1,11 @@
-/* Versions of the tables. The version number is in the header of the file (user_version). The step to a version sets it in the same
+/* Versions of the tables; each set of tables has its own. The version number is in the header of the file (user_version). The step to a version sets it in the same
  * transaction, so an interrupted step has changed nothing. */
 #include "store/sqlite/sqlite_private.h"
 
-extern const char hf_schema_0001[]; /* schema/0001_tables.sql and so on, embedded by schema/schema.cmake */
-extern const char hf_schema_0002[];
-extern const char hf_schema_0003[];
-
-const hf_schema_step *hf_schema_steps(size_t *ret_count)
+int hf_schema_version(const hf_table_set *tables)
 {
-    static const hf_schema_step STEPS[] = {
-        {1, hf_schema_0001},
-        {2, hf_schema_0002},
-        {3, hf_schema_0003},
-    };
-    _Static_assert(HF_COUNT_OF(STEPS) == HF_SCHEMA_VERSION, "a step per version");
-    *ret_count = HF_COUNT_OF(STEPS);
-    return STEPS;
+    hf_assert(tables->step_count > 0);
+    return tables->steps[tables->step_count - 1].version;
 }
 
 static int read_version(sqlite3 *db, int *ret_version)

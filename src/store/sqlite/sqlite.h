@@ -11,13 +11,14 @@ typedef enum hf_durability {
 } hf_durability;
 
 typedef struct hf_sqlite_options {
-    const char *vfs;          /* NULL = the default one */
-    hf_durability durability; /* default FULL */
-    size_t cache_len;         /* bytes of page cache; 0 = 8 MiB */
-    size_t log_len_max;       /* a checkpoint is due when the write-ahead log is longer; 0 = 8 MiB */
-    int page_size;            /* at creation only, a power of two from 1024 to 65536; 0 = 4096 */
-    bool must_exist;          /* do not create */
-    bool read_only;           /* for tools: no write, no recovery that writes; works while no one has it open */
+    const hf_table_set *tables; /* the kind of file; NULL = the engine's */
+    const char *vfs;            /* NULL = the default one */
+    hf_durability durability;   /* default FULL */
+    size_t cache_len;           /* bytes of page cache; 0 = 8 MiB */
+    size_t log_len_max;         /* a checkpoint is due when the write-ahead log is longer; 0 = 8 MiB */
+    int page_size;              /* at creation only, a power of two from 1024 to 65536; 0 = 4096 */
+    bool must_exist;            /* do not create */
+    bool read_only;             /* for tools: no write, no recovery that writes; works while no one has it open */
     /* Syncs a file and drops it from the cache, so that it is read from the disk from then on; HF_ERR_NOT_FOUND if there is no such
      * file. Called for files that were not closed, before anything of them is read; not with read_only. NULL = the page cache is
      * trusted. */
@@ -32,7 +33,7 @@ typedef struct hf_sqlite_options {
  * A log that an earlier process left is read from the disk if there is a `reread`, and written to the disk again before anything of it counts (store-S7), unless read_only.
  *
  * Fails, with a message that says what is wrong and what to do, without changing the file:
- * HF_ERR_NOT_FOUND (must_exist), HF_ERR_INVALID (not a database, not ours, truncated, zeroed, damaged),
+ * HF_ERR_NOT_FOUND (must_exist), HF_ERR_INVALID (not a database, not ours, of the other kind, truncated, zeroed, damaged),
  * HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_DENIED (read only), HF_ERR_CONFLICT (it is open already),
  * HF_ERR_FULL (no space), HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_MISUSE (an invalid page size). */
 hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const hf_sqlite_options *options,

@@ -7,8 +7,7 @@
 
 #include <sqlite3.h>
 
-#define HF_SQLITE_APPLICATION_ID 0x48465354 /* "HFST" */
-#define HF_SQLITE_UNFINISHED_ID 0x48465350  /* "HFSP": a backup that is not finished */
+#define HF_SQLITE_UNFINISHED_ID 0x48465350 /* "HFSP": a backup, of either kind of file, that is not finished */
 
 /* ---- shim.c: a VFS that counts ------------------------------------------------------------------------------------- */
 
@@ -73,25 +72,20 @@ hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_s
 
 typedef enum hf_probe {
     HF_PROBE_MISSING, /* no such file, or an empty one */
-    HF_PROBE_OURS,    /* the header is that of one of our databases, of a version we know */
+    HF_PROBE_OURS,    /* the header is that of a database of the wanted kind, of a version we know */
     HF_PROBE_UNSURE   /* no valid header, or a bare one, as during creation: SQLite must identify the file */
 } hf_probe;
 
 /* Reads the first bytes of `path` and checks them. Fails as hf_sqlite_open does. */
-hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options,
-                        hf_probe *ret_probe);
+hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_table_set *tables,
+                        const hf_sqlite_options *options, hf_probe *ret_probe);
+/* Whether the application id of the file is that of the wanted kind. Fails: HF_ERR_INVALID, and says what the file is. */
+hf_status hf_probe_id(hf_op *op, const char *path, const hf_table_set *tables, uint32_t application_id);
 
 /* ---- schema.c: versions --------------------------------------------------------------------------------------------- */
 
-typedef struct hf_schema_step {
-    int version;     /* that the script ends with; ascending */
-    const char *sql; /* run in one transaction */
-} hf_schema_step;
-
-#define HF_SCHEMA_VERSION 3
-
-/* All steps of this program, and their number. */
-const hf_schema_step *hf_schema_steps(size_t *ret_count);
+/* The newest version that this program knows. */
+int hf_schema_version(const hf_table_set *tables);
 /* Runs those that are newer than the database, each in a transaction of its own; refuses a database that is newer than the
  * last, HF_ERR_UNSUPPORTED. After an interruption the next call continues with the first step that was not finished. */
 hf_status hf_schema_migrate(hf_op *op, sqlite3 *db, const hf_schema_step *steps, size_t count);
@@ -105,6 +99,7 @@ typedef enum hf_statement {
     HF_STATEMENT_GET,
     HF_STATEMENT_SCAN,
     HF_STATEMENT_SCAN_BACKWARDS,
+    HF_STATEMENT_SCAN_KEYS, /* the keys alone; values are empty */
     HF_STATEMENT_COUNT
 } hf_statement;
 
@@ -130,20 +125,22 @@ typedef struct hf_sqlite_backup {
 } hf_sqlite_backup;
 
 typedef struct hf_sqlite {
-    hf_store base;           /* the interface */
-    hf_allocator memory;     /* for this struct and names; SQLite has its own */
-    sqlite3 *db;             /* the connection */
-    hf_shim shim;            /* the VFS of the connection */
-    uint64_t last_commit;    /* number of the last commit that is there */
-    bool is_poisoned;        /* store-S5: the contents of the file are unknown */
-    int page_size;           /* bytes */
-    uint64_t log_frames;     /* pages in the write-ahead log that are not yet in the file, once known */
-    sqlite3_int64 looked_ms; /* when a commit last checked that file and log have their names, by SQLite's clock */
-    bool log_is_known;       /* false until the first commit where an earlier process left a log */
-    size_t log_len_max;      /* bytes of log from which a checkpoint is due */
-    uint64_t commits;        /* since open */
-    uint64_t checkpoints;    /* since open */
-    hf_sqlite_backup backup; /* the one under way */
+    hf_store base;            /* the interface */
+    hf_allocator memory;      /* for this struct and names; SQLite has its own */
+    sqlite3 *db;              /* the connection */
+    hf_shim shim;             /* the VFS of the connection */
+    uint64_t last_commit;     /* number of the last commit that is there */
+    hf_durability durability; /* of commits that do not ask for less */
+    bool is_syncing;          /* synchronous=FULL is set: COMMIT syncs the log */
+    bool is_poisoned;         /* store-S5: the contents of the file are unknown */
+    int page_size;            /* bytes */
+    uint64_t log_frames;      /* pages in the write-ahead log that are not yet in the file, once known */
+    sqlite3_int64 looked_ms;  /* when a commit last checked that file and log have their names, by SQLite's clock */
+    bool log_is_known;        /* false until the first commit where an earlier process left a log */
+    size_t log_len_max;       /* bytes of log from which a checkpoint is due */
+    uint64_t commits;         /* since open */
+    uint64_t checkpoints;     /* since open */
+    hf_sqlite_backup backup;  /* the one under way */
     sqlite3_stmt *plain[HF_PLAIN_COUNT]; /* prepared when first used */
     bool is_older;                       /* only read: the file lacks tables of later versions */
     sqlite3_stmt *statements[HF_TABLE_COUNT][HF_STATEMENT_COUNT]; /* the same */
@@ -180,6 +177,8 @@ void hf_sqlite_read_row(sqlite3_stmt *statement, hf_table table, hf_key *ret_key
 
 /* The status for a result code. The message has two parts: `what`, which names the action, and SQLite's own message. */
 hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what);
+/* Sets whether COMMIT syncs the log; between transactions only. Returns an SQLite code. */
+int hf_sqlite_set_syncing(hf_sqlite *store, bool is_syncing);
 /* The number of the last commit, from the file. */
 int hf_sqlite_read_last_commit(hf_sqlite *store);
 

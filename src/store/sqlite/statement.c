@@ -1,9 +1,9 @@
-/* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same six statements: they are built
+/* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same seven statements: they are built
  * from literals here, prepared when first used and kept.
  *
- *     number        id = a                       journal, run, name_log, block, summary
+ *     number        id = a                       journal, run, name_log, block, summary; pending
  *     packed        id = a * 2^20 + b            history: 0 <= a < 2^42, 0 <= b < 2^20
- *     text          text                         meta
+ *     text          text                         meta; entry, space, alias
  *     text, number  text, a                      task
  *     two numbers   a, b                         name, due, inbox
  *
@@ -15,11 +15,11 @@ _Static_assert(PACKED_BITS + RUN_BITS < 63, "there is room behind the last packe
 
 typedef enum key_shape { SHAPE_NUMBER, SHAPE_PACKED, SHAPE_TEXT, SHAPE_TEXT_NUMBER, SHAPE_TWO_NUMBERS } key_shape;
 
-/* table, its key as in a comparison, first and second key as parameters, how to order it backwards, what follows the key
- * among the values of a put and among the columns of a row */
+/* table, its key as in a comparison, first and second key as parameters, how to order it backwards, how to put a row, and what
+ * follows the key among the columns of a row */
 #define STATEMENTS(table, columns, first, second, backwards, put, value)                                        \
     {                                                                                                           \
-        [HF_STATEMENT_PUT] = ("INSERT OR REPLACE INTO " table " VALUES (" put ")"),                             \
+        [HF_STATEMENT_PUT] = (put),                                                                             \
         [HF_STATEMENT_DELETE] = ("DELETE FROM " table " WHERE (" columns ") = (" first ")"),                    \
         [HF_STATEMENT_DELETE_RANGE] = ("DELETE FROM " table RANGE(columns, first, second)),                     \
         [HF_STATEMENT_GET] = ("SELECT " value " FROM " table " WHERE (" columns ") = (" first ")"),             \
@@ -27,11 +27,20 @@ typedef enum key_shape { SHAPE_NUMBER, SHAPE_PACKED, SHAPE_TEXT, SHAPE_TEXT_NUMB
             ("SELECT " columns ", " value " FROM " table RANGE(columns, first, second) " ORDER BY " columns),   \
         [HF_STATEMENT_SCAN_BACKWARDS] =                                                                         \
             ("SELECT " columns ", " value " FROM " table RANGE(columns, first, second) " ORDER BY " backwards), \
+        [HF_STATEMENT_SCAN_KEYS] =                                                                              \
+            ("SELECT " columns ", x'' FROM " table RANGE(columns, first, second) " ORDER BY " columns),         \
     }
 #define RANGE(columns, first, second) " WHERE (" columns ") >= (" first ") AND (" columns ") < (" second ")"
-#define ONE(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", "?1, ?2", "v")
-#define TWO(table, a, b) STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", "?1, ?2, ?3", "v")
-#define BARE(table, a, b) STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", "?1, ?2", "x''")
+#define REPLACE(table, values) "INSERT OR REPLACE INTO " table " VALUES (" values ")"
+/* A row that is replaced keeps its row number: its index does not change. */
+#define UPDATE(table, column) \
+    "INSERT INTO " table " VALUES (?1, ?2) ON CONFLICT (" column ") DO UPDATE SET v = excluded.v"
+#define ONE(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", REPLACE(table, "?1, ?2"), "v")
+#define INDEXED(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", UPDATE(table, column), "v")
+#define TWO(table, a, b) \
+    STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", REPLACE(table, "?1, ?2, ?3"), "v")
+#define BARE(table, a, b) \
+    STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", REPLACE(table, "?1, ?2"), "x''")
 
 static const struct {
     key_shape shape;                     /* how its key is bound and read */
@@ -48,6 +57,10 @@ static const struct {
     [HF_TABLE_NAME_LOG] = {SHAPE_NUMBER, ONE("name_log", "id")},
     [HF_TABLE_BLOCK] = {SHAPE_NUMBER, ONE("block", "id")},
     [HF_TABLE_SUMMARY] = {SHAPE_NUMBER, ONE("summary", "id")},
+    [HF_TABLE_ENTRY] = {SHAPE_TEXT, INDEXED("entry", "text")},
+    [HF_TABLE_SPACE] = {SHAPE_TEXT, ONE("space", "text")},
+    [HF_TABLE_PENDING] = {SHAPE_NUMBER, ONE("pending", "id")},
+    [HF_TABLE_ALIAS] = {SHAPE_TEXT, ONE("alias", "text")},
 };
 
 _Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its statements");
@@ -72,7 +85,7 @@ static int prepare(hf_sqlite *store, const char *sql, sqlite3_stmt **kept)
 
 int hf_sqlite_prepare(hf_sqlite *store, hf_table table, hf_statement which, sqlite3_stmt **ret_statement)
 {
-    hf_assert((unsigned)table < HF_TABLE_COUNT && (unsigned)which < HF_STATEMENT_COUNT);
+    hf_assert(hf_table_set_has(store->base.tables, table) && (unsigned)which < HF_STATEMENT_COUNT);
     sqlite3_stmt **kept = &store->statements[table][which];
     int rc = prepare(store, TABLES[table].sql[which], kept);
     hf_assert(rc != SQLITE_OK || *kept != NULL);

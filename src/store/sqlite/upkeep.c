@@ -54,11 +54,11 @@ static int stop_before(hf_store_count *count, sqlite3_stmt *statement)
 /* Rows of one table, no more than `*left`. Their values are not read, only the pages their keys are on. */
 static int count_table(hf_sqlite *store, hf_store_count *count, int *left)
 {
-    hf_assert((unsigned)count->table<HF_TABLE_COUNT && * left> 0);
+    hf_assert(hf_table_set_has(store->base.tables, count->table) && *left > 0);
     hf_key first = hf_key_first();
     hf_key end = hf_key_last();
     sqlite3_stmt *statement = NULL;
-    int rc = hf_sqlite_prepare(store, count->table, HF_STATEMENT_SCAN, &statement);
+    int rc = hf_sqlite_prepare(store, count->table, HF_STATEMENT_SCAN_KEYS, &statement);
     if (rc == SQLITE_OK) {
         int at = hf_sqlite_bind_key(statement, 1, count->table, count->is_inside ? &count->next : &first, true, &rc);
         (void)hf_sqlite_bind_key(statement, at, count->table, &end, true, &rc);
@@ -71,7 +71,7 @@ static int count_table(hf_sqlite *store, hf_store_count *count, int *left)
     if (rc == SQLITE_ROW) {
         rc = stop_before(count, statement);
     } else if (rc == SQLITE_DONE) {
-        count->table = (hf_table)(count->table + 1);
+        count->table = hf_table_after(store->base.tables, count->table);
         count->is_inside = false;
         rc = SQLITE_OK;
     }

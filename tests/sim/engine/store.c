@@ -47,7 +47,7 @@ bool sim_store_open(sim_world *world)
         }
         return open_sqlite(world);
     }
-    if (hf_mem_store_open(&op, world->memory, &world->store) != HF_OK) {
+    if (hf_mem_store_open(&op, world->memory, NULL, &world->store) != HF_OK) {
         sim_fail(world, "no store: %s", op.message);
         return false;
     }

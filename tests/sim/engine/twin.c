@@ -33,7 +33,7 @@ static void open_store(sim_twin *twin)
 {
     hf_op op;
     hf_op_init(&op);
-    HF_CHECK(hf_mem_store_open(&op, sim_heap, &twin->store) == HF_OK);
+    HF_CHECK(hf_mem_store_open(&op, sim_heap, NULL, &twin->store) == HF_OK);
 }
 
 sim_twin *sim_twin_new(void)

@@ -79,7 +79,7 @@ static void burst(uint64_t seed, bool is_closed)
     measured store = {.base = {&MEASURED_OPS}};
     hf_service *service = NULL;
     hf_engine_options options = {.mem_max = MEM_MAX};
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &store.inner), HF_OK);
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, NULL, &store.inner), HF_OK);
     assert_int_equal(hf_engine_open(&op, env, &store.base, &options, &service), HF_OK);
     asked *calls = calloc(CALLS, sizeof *calls);
     assert_non_null(calls);
@@ -225,7 +225,7 @@ static void end_polls(uint64_t seed, bool early)
     assert_non_null(all);
     all->env = hf_sim_begin(seed);
     hf_store *store = NULL;
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &store), HF_OK);
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, NULL, &store), HF_OK);
     assert_int_equal(hf_engine_open(&op, all->env, store, NULL, &all->service), HF_OK);
     for (int i = 0; i < POLLS; i++) {
         parked *p = &all->polls[i];

@@ -101,7 +101,7 @@ static void open_world(world *w)
     wall_set_by = 0;
     w->ops.wall_now = set_wall_now;
     w->env->ops = &w->ops;
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &store), HF_OK);
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, NULL, &store), HF_OK);
     assert_int_equal(hf_engine_open(&op, w->env, store, NULL, &w->service), HF_OK);
     start_for_two_hours(w);
 }

@@ -130,7 +130,7 @@ static void open_world(world *w, uint64_t seed, size_t mem_max)
     hf_op_init(&op);
     char message[HF_MESSAGE_LEN_MAX];
     *w = (world){.env = hf_sim_begin(seed), .store.base = {&FAULTY_OPS}};
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &w->store.inner), HF_OK);
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, NULL, &w->store.inner), HF_OK);
     hf_engine_options options = {.log = on_log, .log_state = w, .mem_max = mem_max};
     assert_int_equal(hf_engine_open(&op, w->env, &w->store.base, &options, &w->service), HF_OK);
     assert_int_equal(start(w, "first", 10, message), HF_OK);

@@ -28,24 +28,28 @@ static void heap_release(void *state, void *ptr, size_t len)
 
 static const hf_allocator HEAP = {heap_allocate, heap_release, NULL};
 
+static const char *const KINDS[] = {"memory", "sqlite"};
+static const hf_table_set *const SETS[] = {&hf_engine_tables, &hf_depot_tables};
+
 /* A place where stores of one kind live: for SQLite a disk that outlives them. */
 typedef struct place {
-    const char *kind; /* "memory" or "sqlite" */
-    hf_vfs *disk;     /* of SQLite */
-    hf_store *store;  /* open, or NULL */
-    uint64_t commit;  /* number of the last commit asked for */
+    const char *kind;           /* "memory" or "sqlite" */
+    const hf_table_set *tables; /* of its stores; NULL = the engine's */
+    hf_vfs *disk;               /* of SQLite */
+    hf_store *store;            /* open, or NULL */
+    uint64_t commit;            /* number of the last commit asked for */
 } place;
 
 static inline hf_status place_try_open(place *p, hf_op *op)
 {
     hf_op_init(op);
     if (strcmp(p->kind, "memory") == 0) {
-        return hf_mem_store_open(op, HEAP, &p->store);
+        return hf_mem_store_open(op, HEAP, p->tables, &p->store);
     }
     if (p->disk == NULL) {
         return hf_fail(op, HF_ERR_UNSUPPORTED, "backends.h does not know how to open a store of the kind %s", p->kind);
     }
-    hf_sqlite_options options = {.vfs = hf_vfs_name(p->disk), .cache_len = 256 * 1024};
+    hf_sqlite_options options = {.tables = p->tables, .vfs = hf_vfs_name(p->disk), .cache_len = 256 * 1024};
     return hf_sqlite_open(op, HEAP, "test.db", &options, &p->store);
 }
 
@@ -59,14 +63,30 @@ static inline void place_open(place *p)
     p->commit = p->store->ops->last_commit(p->store);
 }
 
-static inline place place_new(const char *kind)
+static inline place place_new_of(const char *kind, const hf_table_set *tables)
 {
-    place p = {.kind = kind};
+    place p = {.kind = kind, .tables = tables};
     if (strcmp(kind, "sqlite") == 0) {
         p.disk = hf_vfs_new("place", 1);
     }
     place_open(&p);
     return p;
+}
+
+static inline place place_new(const char *kind)
+{
+    return place_new_of(kind, NULL);
+}
+
+/* A table of the set whose keys are one number, and one whose keys are a text. */
+static inline hf_table number_table(const place *p)
+{
+    return p->tables == &hf_depot_tables ? HF_TABLE_PENDING : HF_TABLE_RUN;
+}
+
+static inline hf_table text_table(const place *p)
+{
+    return p->tables == &hf_depot_tables ? HF_TABLE_ENTRY : HF_TABLE_META;
 }
 
 static inline void place_free(place *p)
@@ -127,13 +147,19 @@ static inline hf_status commit_as(place *p, uint64_t number, const hf_write *wri
     return request.status;
 }
 
-static inline void commit_writes(place *p, const hf_write *writes, size_t count)
+static inline void commit_writes_with(place *p, const hf_write *writes, size_t count, bool unsynced)
 {
-    hf_store_request request = {.verb = HF_STORE_COMMIT, .commit = ++p->commit, .writes = writes, .write_count = count};
+    hf_store_request request = {
+        .verb = HF_STORE_COMMIT, .commit = ++p->commit, .writes = writes, .write_count = count, .unsynced = unsynced};
     hf_store_execute(p->store, &request);
     if (request.status != HF_OK) {
         fail_msg("%s: %s", p->kind, request.op.message);
     }
+}
+
+static inline void commit_writes(place *p, const hf_write *writes, size_t count)
+{
+    commit_writes_with(p, writes, count, false);
 }
 
 #define COMMIT(place, ...)                                                 \

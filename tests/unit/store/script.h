@@ -15,6 +15,8 @@ enum { COMMITS = 24, WRITES_MAX = 12, VALUE_LEN_MAX = 6000 };
 
 typedef struct script {
     uint64_t seed;
+    const hf_table_set *tables;             /* of the stores it runs on */
+    bool unsynced[COMMITS];                 /* by commit: it asks not to be synced */
     uint64_t hashes[COMMITS + 1];           /* of the contents after so many commits */
     size_t write_count[COMMITS];            /* by commit */
     hf_write writes[COMMITS][WRITES_MAX];   /* the same */
@@ -37,7 +39,7 @@ static inline hf_key script_key(script *s, hf_rng *rng, hf_table table, int comm
 
 static inline hf_write script_write(script *s, hf_rng *rng, int commit, unsigned slot)
 {
-    hf_table table = (hf_table)hf_rng_below(rng, HF_TABLE_COUNT);
+    hf_table table = s->tables->tables[hf_rng_below(rng, s->tables->count)];
     table = table == HF_TABLE_JOURNAL ? HF_TABLE_HISTORY : table;
     uint64_t kind = hf_rng_below(rng, 10);
     hf_write write = {
@@ -56,24 +58,27 @@ static inline hf_write script_write(script *s, hf_rng *rng, int commit, unsigned
     return write;
 }
 
-/* Commits as the engine makes them: mostly with a journal row, now and then with the journal trimmed. */
-static inline void script_init(script *s, uint64_t seed)
+/* Commits as the engine makes them: mostly with a journal row, now and then with the journal trimmed. Where there is no journal,
+ * without. */
+static inline void script_init_of(script *s, uint64_t seed, const hf_table_set *tables)
 {
     memset(s, 0, sizeof *s);
     s->seed = seed;
+    s->tables = tables;
+    bool has_journal = hf_table_set_has(tables, HF_TABLE_JOURNAL);
     hf_rng rng = {seed};
     for (size_t i = 0; i < VALUE_LEN_MAX; i++) {
         s->bytes[i] = (char)hf_rng_next(&rng);
     }
-    place twin = place_new("memory");
+    place twin = place_new_of("memory", tables);
     s->hashes[0] = hash_of(&twin);
     for (int i = 0; i < COMMITS; i++) {
         size_t count = 0;
-        if (hf_rng_below(&rng, 8) != 0) {
+        if (has_journal && hf_rng_below(&rng, 8) != 0) {
             s->writes[i][count++] =
                 put(HF_TABLE_JOURNAL, key_a(i + 1), hf_str_of_len(s->bytes, hf_rng_below(&rng, 5000)));
         }
-        if (hf_rng_below(&rng, 6) == 0) {
+        if (has_journal && hf_rng_below(&rng, 6) == 0) {
             s->writes[i][count++] =
                 del_range(HF_TABLE_JOURNAL, key_a(0), key_a((int64_t)hf_rng_below(&rng, (uint64_t)i + 3)));
         }
@@ -89,12 +94,37 @@ static inline void script_init(script *s, uint64_t seed)
     place_free(&twin);
 }
 
+static inline void script_init(script *s, uint64_t seed)
+{
+    script_init_of(s, seed, &hf_engine_tables);
+}
+
+/* Two of three commits ask not to be synced, in runs of some length. */
+static inline void script_mix(script *s)
+{
+    hf_rng rng = {s->seed + 1};
+    for (int i = 0; i < COMMITS; i++) {
+        s->unsynced[i] = hf_rng_below(&rng, 3) != 0;
+    }
+}
+
+static inline hf_store_request script_commit(const script *s, uint64_t number)
+{
+    hf_assert(number >= 1 && number <= COMMITS);
+    return (hf_store_request){.verb = HF_STORE_COMMIT,
+                              .commit = number,
+                              .writes = s->writes[number - 1],
+                              .write_count = s->write_count[number - 1],
+                              .unsynced = s->unsynced[number - 1]};
+}
+
 /* ---- What is left -------------------------------------------------------------------------------------------------- */
 
-static inline hf_status open_on(hf_vfs *disk, const char *file, bool must_exist, hf_durability durability,
-                                hf_store **ret_store, hf_op *op)
+static inline hf_status open_of(const hf_table_set *tables, hf_vfs *disk, const char *file, bool must_exist,
+                                hf_durability durability, hf_store **ret_store, hf_op *op)
 {
-    hf_sqlite_options options = {.vfs = hf_vfs_name(disk),
+    hf_sqlite_options options = {.tables = tables,
+                                 .vfs = hf_vfs_name(disk),
                                  .cache_len = 64 * 1024,
                                  .must_exist = must_exist,
                                  .durability = durability,
@@ -103,6 +133,12 @@ static inline hf_status open_on(hf_vfs *disk, const char *file, bool must_exist,
     hf_op_init(op);
     *ret_store = NULL;
     return hf_sqlite_open(op, HEAP, file, &options, ret_store);
+}
+
+static inline hf_status open_on(hf_vfs *disk, const char *file, bool must_exist, hf_durability durability,
+                                hf_store **ret_store, hf_op *op)
+{
+    return open_of(&hf_engine_tables, disk, file, must_exist, durability, ret_store, op);
 }
 
 static inline bool is_whole(hf_store *store)
@@ -115,16 +151,18 @@ static inline bool is_whole(hf_store *store)
     return whole;
 }
 
+static uint64_t last_seen; /* by disk_is_good: the last commit */
+
 /* Opens the database on the disk and compares it with the script, which must have got to a commit in [least, most]. */
 static inline bool disk_is_good(const script *s, hf_vfs *disk, uint64_t least, uint64_t most, const char *when)
 {
     hf_store *store = NULL;
     hf_op op;
-    hf_status status = open_on(disk, "test.db", false, HF_DURABILITY_FULL, &store, &op);
+    hf_status status = open_of(s->tables, disk, "test.db", false, HF_DURABILITY_FULL, &store, &op);
     if (!HF_CHECK_SAY(status == HF_OK, "%s, %d to %d: %s", when, (int)least, (int)most, op.message)) {
         return false;
     }
-    uint64_t last = store->ops->last_commit(store);
+    uint64_t last = last_seen = store->ops->last_commit(store);
     uint64_t hash = 0;
     bool good = HF_CHECK_SAY(last >= least && last <= most, "%s: commit %d instead of %d to %d", when, (int)last,
                              (int)least, (int)most) &&
