@@ -1,6 +1,6 @@
 #include "fiber/keyed/ghosts.h"
 
-#include <string.h>
+#include "fiber/keyed/slots.h"
 
 enum { TIME_BITS = 12, TAG_BITS = 20, PER_BUCKET = 16, UNITS = 1024 };
 #define TIME_MASK ((UINT32_C(1) << TIME_BITS) - 1)
@@ -12,10 +12,9 @@ static size_t bytes_of(uint64_t bucket_count)
 
 hf_ghosts *hf_ghosts_new(hf_runtime *rt, uint64_t window)
 {
-    uint64_t bucket_count = (window + window / 2) / PER_BUCKET + 1;
-    hf_ghosts *ghosts = rt->allocator.allocate(rt->allocator.state, bytes_of(bucket_count), 64);
+    uint64_t bucket_count = (window + window / 4) / PER_BUCKET + 1;
+    hf_ghosts *ghosts = hf_table_alloc(rt, bytes_of(bucket_count));
     if (ghosts != NULL) {
-        memset(ghosts, 0, bytes_of(bucket_count));
         ghosts->bucket_count = bucket_count;
         ghosts->unit = (bucket_count * PER_BUCKET + UNITS - 1) / UNITS;
     }
@@ -25,13 +24,13 @@ hf_ghosts *hf_ghosts_new(hf_runtime *rt, uint64_t window)
 void hf_ghosts_free(hf_runtime *rt, hf_ghosts *ghosts)
 {
     if (ghosts != NULL) {
-        rt->allocator.release(rt->allocator.state, ghosts, bytes_of(ghosts->bucket_count));
+        hf_table_free(rt, ghosts, bytes_of(ghosts->bucket_count));
     }
 }
 
 bool hf_ghosts_fit(const hf_ghosts *ghosts, uint64_t window)
 {
-    return window + window / 5 <= ghosts->bucket_count * PER_BUCKET;
+    return window <= ghosts->bucket_count * PER_BUCKET;
 }
 
 /* Never 0, so that a mark is not. */

@@ -5,7 +5,7 @@
  *          tag of the hash  departures / unit     0 = free
  *
  * A ghost is in the bucket of its tag, 16 marks in a cache line. A new one takes a free place there, or that of the oldest, so
- * nothing is ever cleaned up. Up to 1,024 marks times are exact. In larger tables a unit is some 1/700 of the ghosts
+ * nothing is ever cleaned up. Up to 1,024 marks times are exact. In larger tables a unit is some 1/800 of the ghosts
  * that are remembered, and a bucket that is full forgets its oldest early. Two hashes with equal tags are taken for one. */
 #ifndef HF_FIBER_GHOSTS_H
 #define HF_FIBER_GHOSTS_H

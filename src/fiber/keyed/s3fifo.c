@@ -32,7 +32,7 @@ enum {
     SHARD_BYTES_MIN = 8 << 20,    /* ... and of bytes */
     INDEX_SHARE = 16,             /* bytes of the table and of the ghosts for one entry */
     MALLOC_HEAD = 8,              /* what an allocation takes beside its bytes, which are rounded up to 16 */
-    LIMBO_COUNT_MAX = 64,         /* entries that wait for readers before these are looked at ... */
+    LIMBO_COUNT_MAX = 32,         /* entries that wait for readers before these are looked at ... */
     LIMBO_BYTES_MIN = 64 << 10,   /* ... or bytes, in a small shard ... */
     LIMBO_BYTES_MAX = 1024 << 10, /* ... and in a large one */
     TRIM_PORTION = 64             /* evictions of a trim under one hold of the lock */
@@ -602,7 +602,7 @@ static put_result prepare(shard *at, putting *put, hf_s3_gone *gone)
 {
     if (is_full(slots_of(at), at->used)) {
         if (put->slots == NULL || is_full(put->slots, count_of(at))) {
-            put->wanted = count_of(at) + count_of(at) / 2 + HF_SLOTS_LEN_MIN; /* two thirds are used then */
+            put->wanted = count_of(at) + count_of(at) / 16 * 7 + HF_SLOTS_LEN_MIN; /* some 70 % are used then */
             return PUT_WANTS_SLOTS;
         }
         grow(at, put, gone);
@@ -884,12 +884,13 @@ static void limbo_add(hf_cache *cache, shard *at, hf_cached *entry)
 
 static void limbo_add_table(shard *at, hf_slots *table)
 {
+    uint64_t bytes = table->len * sizeof(uint64_t); /* once it is in limbo, others may free it */
     hf_slots *first = atomic_load_explicit(&at->limbo_tables, memory_order_relaxed);
     do {
         table->next = first;
     } while (!atomic_compare_exchange_weak_explicit(&at->limbo_tables, &first, table, memory_order_release,
                                                     memory_order_relaxed));
-    atomic_fetch_add_explicit(&at->limbo_bytes, table->len * sizeof(uint64_t), memory_order_relaxed);
+    atomic_fetch_add_explicit(&at->limbo_bytes, bytes, memory_order_relaxed);
 }
 
 static bool is_limbo_full(const shard *at)
@@ -972,7 +973,7 @@ void hf_s3_clean_up(hf_cache *cache, hf_s3_gone *gone)
         entry_free(cache, gone->unused);
     }
     if (gone->home != NULL) {
-        flush(cache, gone->home, false);
+        flush(cache, gone->home, gone->tables != NULL); /* tables are large */
     }
 }
 

@@ -1,16 +1,37 @@
 #include "fiber/keyed/slots.h"
 
+enum { PAGE_LEN = 4096, IN_PAGES_MIN = 8 * PAGE_LEN };
+
+void *hf_table_alloc(hf_runtime *rt, size_t len)
+{
+    void *table = len >= IN_PAGES_MIN ? rt->env->ops->pages_reserve(rt->env, len)
+                                      : rt->allocator.allocate(rt->allocator.state, len, 64);
+    if (table != NULL) {
+        memset(table, 0, len); /* pages are touched here, and not later under a lock */
+    }
+    return table;
+}
+
+void hf_table_free(hf_runtime *rt, void *table, size_t len)
+{
+    if (len >= IN_PAGES_MIN) {
+        rt->env->ops->pages_release(rt->env, table, len);
+    } else {
+        rt->allocator.release(rt->allocator.state, table, len);
+    }
+}
+
 static size_t bytes_of(uint64_t len)
 {
-    return sizeof(hf_slots) + (size_t)len * sizeof(uint64_t);
+    size_t bytes = sizeof(hf_slots) + (size_t)len * sizeof(uint64_t);
+    return bytes >= IN_PAGES_MIN ? (bytes + PAGE_LEN - 1) / PAGE_LEN * PAGE_LEN : bytes;
 }
 
 hf_slots *hf_slots_new(hf_runtime *rt, uint64_t len)
 {
     hf_assert(len >= HF_SLOTS_LEN_MIN);
-    hf_slots *slots = rt->allocator.allocate(rt->allocator.state, bytes_of(len), 64);
+    hf_slots *slots = hf_table_alloc(rt, bytes_of(len));
     if (slots != NULL) {
-        memset(slots, 0, bytes_of(len));
         slots->len = len;
     }
     return slots;
@@ -19,7 +40,7 @@ hf_slots *hf_slots_new(hf_runtime *rt, uint64_t len)
 void hf_slots_free(hf_runtime *rt, hf_slots *slots)
 {
     if (slots != NULL) {
-        rt->allocator.release(rt->allocator.state, slots, bytes_of(slots->len));
+        hf_table_free(rt, slots, bytes_of(slots->len));
     }
 }
 

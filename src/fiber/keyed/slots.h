@@ -101,6 +101,11 @@ struct hf_slots {
     _Alignas(64) _Atomic(uint64_t) at[]; /* as pictured above */
 };
 
+/* Memory for a table, zeroed, at a cache line. Large ones have pages of their own, which go back to the system: in the heap each
+ * would leave a hole when it is replaced by a larger one. NULL = out of memory. */
+void *hf_table_alloc(hf_runtime *rt, size_t len);
+void hf_table_free(hf_runtime *rt, void *table, size_t len);
+
 /* NULL = out of memory. */
 hf_slots *hf_slots_new(hf_runtime *rt, uint64_t len);
 void hf_slots_free(hf_runtime *rt, hf_slots *slots); /* accepts NULL */

@@ -1,5 +1,6 @@
 /* S3-FIFO caches: the rules by tables, expiry, sweeps and trims, and many threads at once. The model is in
  * unit/model/cache_model_test.c. */
+/* labels: threads */
 #include "unit/fiber/everywhere.h"
 
 #include "fiber/keyed/cache.h"
