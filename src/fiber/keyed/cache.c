@@ -170,7 +170,10 @@ static void unpin(hf_cache *cache, entry *at)
 
 static hf_status check(hf_fiber *self, const hf_cache *cache, const void *key, size_t key_len, const char *verb)
 {
-    if (HF_UNLIKELY(cache == NULL)) {
+    if (HF_LIKELY(cache != NULL && key != NULL && key_len <= HF_KEY_LEN_MAX)) {
+        return HF_OK;
+    }
+    if (cache == NULL) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a cache", verb);
     }
     return hf_key_check(self, verb, key, key_len);
@@ -218,7 +221,7 @@ hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_valu
     }
     if (HF_LIKELY(cache->s3 != NULL)) {
         hf_sync_point(self);
-        status = hf_s3_get(cache, key, key_len, NULL, NULL, ret_value) ? HF_OK : HF_ERR_NOT_FOUND;
+        status = hf_s3_get(cache, key, key_len, ret_value) ? HF_OK : HF_ERR_NOT_FOUND;
     } else {
         status = look_up_lru(self, cache, key, key_len, ret_value, false);
     }
@@ -274,10 +277,10 @@ bool hf_cache_visit(hf_cache *cache, const void *key, size_t key_len, bool (*loo
         return false;
     }
     bool is_hit = false;
-    if (HF_LIKELY(hf_key_check(self, "hf_cache_visit", key, key_len) == HF_OK)) {
+    if (HF_LIKELY(check(self, cache, key, key_len, "hf_cache_visit") == HF_OK)) {
         if (HF_LIKELY(cache->s3 != NULL)) {
             hf_sync_point(self);
-            is_hit = hf_s3_get(cache, key, key_len, look, arg, NULL);
+            is_hit = hf_s3_visit(cache, key, key_len, look, arg);
         } else {
             is_hit = visit_lru(self, cache, key, key_len, look, arg);
         }

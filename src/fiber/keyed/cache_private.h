@@ -46,9 +46,9 @@ void hf_s3_counts(hf_s3 *s3, hf_cache_counts *ret_counts);
 uint64_t hf_s3_cost(const hf_cache *cache, size_t key_len, size_t value_len);
 uint64_t hf_s3_cost_max(const hf_s3 *s3);
 
-/* `look` NULL: a reference of the value goes to `*ret_value` (may be NULL). Returns whether it was a hit. */
-bool hf_s3_get(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value), void *arg,
-               hf_value **ret_value);
+/* A reference of the value goes to `*ret_value` (may be NULL). Returns whether it was a hit. */
+bool hf_s3_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
+bool hf_s3_visit(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value), void *arg);
 /* HF_ERR_NOT_FOUND, HF_ERR_LIMIT: it has as many pins as an entry can have. */
 hf_status hf_s3_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 bool hf_s3_unpin(hf_cache *cache, const void *key, size_t key_len); /* false = it is not pinned */

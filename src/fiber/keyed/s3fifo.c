@@ -100,13 +100,16 @@ static inline uint64_t hash_of(uint64_t seed, const void *bytes, size_t len)
     const unsigned char *at = bytes;
     uint64_t a = 0;
     uint64_t b = 0;
-    if (HF_LIKELY(len >= 8)) {
+    if (HF_LIKELY(len - 8 <= 8)) {
+        a = word_at(at, 8);
+        b = word_at(at + len - 8, 8);
+    } else if (len > 16) {
         size_t left = len;
         for (; left > 16; left -= 16, at += 16) {
             seed = fold(word_at(at, 8) ^ UINT64_C(0xa0761d6478bd642f), word_at(at + 8, 8) ^ seed);
         }
         at = (const unsigned char *)bytes + len;
-        a = word_at(at - (left > 8 ? left : 8), 8);
+        a = word_at(at - 16, 8); /* the last 16, of which some may have been taken already */
         b = word_at(at - 8, 8);
     } else if (len >= 4) {
         a = word_at(at, 4);
@@ -414,8 +417,9 @@ static HF_NOINLINE bool get_locked(hf_cache *cache, uint64_t hash, const void *k
     return is_hit;
 }
 
-bool hf_s3_get(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value), void *arg,
-               hf_value **ret_value)
+static inline __attribute__((always_inline)) bool get(hf_cache *cache, const void *key, size_t key_len,
+                                                      bool (*look)(void *arg, hf_value *value), void *arg,
+                                                      hf_value **ret_value)
 {
     hf_s3 *s3 = cache->s3;
     uint64_t hash = hash_of(cache->seed, key, key_len);
@@ -430,6 +434,16 @@ bool hf_s3_get(hf_cache *cache, const void *key, size_t key_len, bool (*look)(vo
     hf_reading_end(seat, was);
     hf_seat_count(is_hit ? &seat->hits : &seat->misses);
     return is_hit;
+}
+
+bool hf_s3_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
+{
+    return get(cache, key, key_len, NULL, NULL, ret_value);
+}
+
+bool hf_s3_visit(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value), void *arg)
+{
+    return get(cache, key, key_len, look, arg, NULL);
 }
 
 /* ---- Leaving ----------------------------------------------------------------------------------------------------- */
