@@ -48,7 +48,7 @@ void hf_reader_end(void)
         number_set(0);
         uint64_t bit = UINT64_C(1) << ((number - 1) % 64);
         uint64_t before = atomic_fetch_and_explicit(&taken[(number - 1) / 64], ~bit, memory_order_release);
-        hf_assert((before & bit) != 0); /* fiber-E1 */
+        hf_assert((before & bit) != 0); /* fiber-Y1 */
     }
 }
 

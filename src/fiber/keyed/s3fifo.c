@@ -535,10 +535,11 @@ static void make_room(hf_cache *cache, shard *at, uint64_t count, uint64_t bytes
         } else if (count_of(at) > at->count_max - count) {
             has_evicted = evict_one(cache, at, UINT64_MAX, at->count_max, now, gone);
         } else {
-            return; /* fiber-U4 */
+            break;
         }
     }
     hf_assert(has_evicted); /* fiber-U6: may_hold said so */
+    hf_assert(count_of(at) + count <= at->count_max && bytes_of(at) + bytes <= at->bytes_max); /* fiber-U4 */
 }
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */
@@ -933,7 +934,7 @@ static void reclaim(hf_cache *cache, shard *at, bool is_urgent, hf_cached **ret_
         at->waiting_tables = atomic_exchange_explicit(&at->limbo_tables, NULL, memory_order_acquire);
         at->target = hf_readers_target(readers, cache->rt);
     }
-    if (hf_readers_have_left(readers, at->target)) { /* fiber-E2 */
+    if (hf_readers_have_left(readers, at->target)) { /* fiber-Y2 */
         *ret_entries = at->waiting;
         *ret_tables = at->waiting_tables;
         at->waiting = NULL;

@@ -321,7 +321,7 @@ enum { MARK = 0x5eed };
 static void thing_release(void *data)
 {
     thing *gone = data;
-    HF_CHECK(gone->mark == MARK);
+    HF_CHECK(gone->mark == MARK); /* fiber-Y2: whoever looks at a released value finds another mark */
     gone->mark = 0;
     atomic_fetch_sub(&gone->in->live, 1);
     free(gone);
