@@ -31,24 +31,41 @@ typedef struct hf_flight_options {
     bool detach;     /* the work goes on when the last waiter has left; default: it is canceled */
 } hf_flight_options;
 
-/* A cache with least-recently-used eviction, a byte bound and pins. */
+/* A bounded map from keys to values, with eviction and pins. */
 typedef struct hf_cache hf_cache;
+
+/* Which entry leaves when a new one needs room. */
+typedef enum hf_evict {
+    HF_EVICT_LRU, /* the least recently used one, exactly; every call takes the cache's lock */
+    /* One that was not used again soon after it came, else the oldest of those that were not used lately. Entries that are
+     * read once, as by a scan, do not drive out the others. A get that finds its entry takes no lock. The cache's own
+     * reference to a value that has left may be released a little later: with one of the next puts or removals, or by
+     * hf_cache_free. */
+    HF_EVICT_S3FIFO
+} hf_evict;
 
 typedef struct hf_cache_options {
     size_t size; /* set by the macro */
     const char *name;
     hf_runtime *runtime; /* needed on a plain thread only */
-    int64_t count_max;   /* entries; 100, HF_UNLIMITED */
-    int64_t bytes_max;   /* sum of the entries' lengths plus keys; HF_UNLIMITED */
+    int64_t count_max;   /* entries; LRU: 100, S3-FIFO: no bound; HF_UNLIMITED */
+    /* LRU: sum of the lengths of keys and values; no bound. S3-FIFO: sum of what the entries take, with their headers and
+     * their share of the index; 64 MiB. HF_UNLIMITED */
+    int64_t bytes_max;
     /* Called when an entry is evicted, but not when it is replaced or removed. No locks are held; it must not wait. May
      * be NULL. */
     void (*on_evict)(void *state, const void *key, size_t key_len, hf_value *value);
     void *state;
+    hf_evict evict;
+    hf_span ttl; /* an entry is not found any more when this has passed since its put; 0 or HF_SPAN_UNLIMITED = never */
+    /* S3-FIFO: parts that change side by side, a power of two up to 64. Each has its part of the bounds, and keys go to
+     * them by their hash. 0 = one for each 8 MiB and 8,192 entries of the bounds. */
+    int64_t shards;
 } hf_cache_options;
 
 typedef struct hf_cache_counts {
     uint64_t count;     /* entries now */
-    uint64_t bytes;     /* of their keys and values */
+    uint64_t bytes;     /* of their keys and values; S3-FIFO: all that they take */
     uint64_t pinned;    /* entries that are pinned now */
     uint64_t hits;      /* since the cache was made: calls of get and pin that found the entry */
     uint64_t misses;    /* calls that did not */
@@ -91,14 +108,15 @@ HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
 
 HF_API HF_MUST_USE hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
 HF_API hf_status hf_cache_free(hf_cache *cache);
-/* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry.
- * Fails: HF_ERR_TOO_BIG: the value is larger than bytes_max; HF_ERR_LIMIT: there is room only if a pinned entry is
- * dropped; HF_ERR_NOMEM. */
+/* Puts a value (takes its own reference) under key, or in place of the one that is there. `*ret_is_new` (may be NULL) is
+ * true only for a new entry. Fails: HF_ERR_TOO_BIG: the entry is larger than bytes_max, or a shard's part of it;
+ * HF_ERR_LIMIT: there is room only if a pinned entry is dropped; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value,
                                           bool *ret_is_new);
-/* Gives the value with a reference; the entry becomes the most recently used. Fails: HF_ERR_NOT_FOUND: no such key. */
+/* Gives the value with a reference, and counts as a use of the entry. Fails: HF_ERR_NOT_FOUND: no such key. */
 HF_API HF_MUST_USE hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
-/* As get, but the entry cannot be evicted until hf_cache_unpin. Pins count. */
+/* As get, but the entry cannot be evicted until hf_cache_unpin. Pins count. Fails: also HF_ERR_LIMIT: an S3-FIFO entry
+ * has 65,535 pins already. */
 HF_API HF_MUST_USE hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 HF_API hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len);
 HF_API HF_MUST_USE hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len);

@@ -33,6 +33,8 @@
     X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")                                \
     X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")                            \
     X(HF_BUG_FLIGHT_STALE, "flight", "a caller joins a flight that is being abandoned")                               \
+    X(HF_BUG_GHOST_TWICE, "cache", "a ghost that was admitted stays a ghost, and is admitted again")                  \
+    X(HF_BUG_BYTES_DRIFT, "cache", "the bytes of a cache fall by less than what an entry took")                       \
     X(HF_BUG_REPLY_BEFORE_COMMIT, "engine", "an answer is given before its commit")                                   \
     X(HF_BUG_CRASH_NOT_COUNTED, "engine", "a process that ended with a task in hand is not counted")                  \
     X(HF_BUG_START_NOT_DEDUPED, "engine", "a repeated start is not recognised")                                       \

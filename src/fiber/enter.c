@@ -1,6 +1,7 @@
 #include "fiber/enter.h"
 
 #include "fiber/crew/strand.h"
+#include "fiber/keyed/readers.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 
@@ -13,10 +14,18 @@ static _Thread_local hf_thread_fiber plain __attribute__((tls_model("initial-exe
 static void end_plain(void *arg)
 {
     hf_thread_fiber *ending = arg;
-    hf_self_drop_chain(&ending->fiber);
+    hf_reader_end();
+    if (ending->fiber.kind == HF_FIBER_THREAD) { /* else this thread has only run fibers */
+        hf_self_drop_chain(&ending->fiber);
+    }
     if (hf_self_get() == &ending->fiber.self) {
         hf_self_set(NULL); /* a later destructor of the thread that calls the library begins anew */
     }
+}
+
+void hf_thread_at_end(void)
+{
+    hf_env_at_thread_end(end_plain, &plain);
 }
 
 hf_fiber *hf_thread_adopt(void)
@@ -25,7 +34,7 @@ hf_fiber *hf_thread_adopt(void)
     memset(&plain, 0, sizeof plain);
     self->kind = HF_FIBER_THREAD;
     hf_self_set(&self->self);
-    hf_env_at_thread_end(end_plain, &plain);
+    hf_thread_at_end();
     return self;
 }
 

@@ -11,6 +11,7 @@
 #include "fiber/core.h"
 
 hf_fiber *hf_thread_adopt(void); /* the calling plain thread as a waiter; made on first use */
+void hf_thread_at_end(void);     /* when the calling thread ends, what it has of the library is freed */
 hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt);
 hf_status hf_forked(void); /* HF_ERR_MISUSE, with a message if it can be stored */
 

@@ -22,7 +22,7 @@ hf_store_schema(hf_store_canary)
 add_library(holdfast_canary STATIC ${objects})
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
-set(canary_models scope chan keylock flight life crew hung blocks engine images storm charges)
+set(canary_models scope chan keylock flight cache life crew hung blocks engine images storm charges)
 if(HF_WITH_REMOTE)
     list(APPEND canary_models remote)
 endif()
