@@ -379,4 +379,135 @@ HF_AUTO_DEFINE(hf_depot_close, hf_depot)
 HF_AUTO_DEFINE(hf_depot_write_free, hf_depot_write)
 HF_AUTO_DEFINE(hf_watcher_close, hf_watcher)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
+#ifndef __cplusplus
+#define hf_depot_open(...) HF_DEPOT_OPEN_(__VA_ARGS__, .size = sizeof(hf_depot_options))
+#define HF_DEPOT_OPEN_(name, ret_depot, ...) \
+    hf_depot_open_with((name), (ret_depot), &(hf_depot_options){__VA_ARGS__})
+#define hf_depot_get(...) HF_DEPOT_GET_(__VA_ARGS__, .size = sizeof(hf_depot_get_options))
+#define HF_DEPOT_GET_(depot, key, ret_value, ...) \
+    hf_depot_get_with((depot), (key), (ret_value), &(hf_depot_get_options){__VA_ARGS__})
+#define hf_depot_put(...) HF_DEPOT_PUT_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
+#define HF_DEPOT_PUT_(depot, key, data, len, ...) \
+    hf_depot_put_with((depot), (key), (data), (len), &(hf_depot_write_options){__VA_ARGS__})
+#define hf_depot_patch(...) HF_DEPOT_PATCH_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
+#define HF_DEPOT_PATCH_(depot, key, patch, len, ...) \
+    hf_depot_patch_with((depot), (key), (patch), (len), &(hf_depot_write_options){__VA_ARGS__})
+#define hf_depot_delete(...) HF_DEPOT_DELETE_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
+#define HF_DEPOT_DELETE_(depot, key, ...) \
+    hf_depot_delete_with((depot), (key), &(hf_depot_write_options){__VA_ARGS__})
+#define hf_depot_write_wait(...) HF_DEPOT_WRITE_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
+#define HF_DEPOT_WRITE_WAIT_(write, ...) \
+    hf_depot_write_wait_with((write), &(hf_wait_options){__VA_ARGS__})
+#define hf_depot_invalidate(...) HF_DEPOT_INVALIDATE_(__VA_ARGS__, .size = sizeof(hf_depot_invalidate_options))
+#define HF_DEPOT_INVALIDATE_(depot, key, ...) \
+    hf_depot_invalidate_with((depot), (key), &(hf_depot_invalidate_options){__VA_ARGS__})
+#define hf_depot_invalidate_namespace(...) HF_DEPOT_INVALIDATE_NAMESPACE_(__VA_ARGS__, .size = sizeof(hf_depot_invalidate_options))
+#define HF_DEPOT_INVALIDATE_NAMESPACE_(depot, ns, ...) \
+    hf_depot_invalidate_namespace_with((depot), (ns), &(hf_depot_invalidate_options){__VA_ARGS__})
+#define hf_depot_invalidate_all(...) HF_DEPOT_INVALIDATE_ALL_(__VA_ARGS__, .size = sizeof(hf_depot_invalidate_options))
+#define HF_DEPOT_INVALIDATE_ALL_(depot, ...) \
+    hf_depot_invalidate_all_with((depot), &(hf_depot_invalidate_options){__VA_ARGS__})
+#define hf_depot_watch(...) HF_DEPOT_WATCH_(__VA_ARGS__, .size = sizeof(hf_depot_watch_options))
+#define HF_DEPOT_WATCH_(depot, key, ret_watcher, ...) \
+    hf_depot_watch_with((depot), (key), (ret_watcher), &(hf_depot_watch_options){__VA_ARGS__})
+#define hf_watcher_next(...) HF_WATCHER_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
+#define HF_WATCHER_NEXT_(watcher, ret_event, ...) \
+    hf_watcher_next_with((watcher), (ret_event), &(hf_wait_options){__VA_ARGS__})
+#define hf_reply_fail(...) HF_REPLY_FAIL_(__VA_ARGS__, .size = sizeof(hf_reply_fail_options))
+#define HF_REPLY_FAIL_(reply, reply_class, ...) \
+    hf_reply_fail_with((reply), (reply_class), &(hf_reply_fail_options){__VA_ARGS__})
+#else
+static inline HF_MUST_USE hf_status
+hf_depot_open(const char *name, hf_depot **ret_depot,
+    hf_depot_options options = hf_depot_options())
+{
+    options.size = sizeof options;
+    return hf_depot_open_with(name, ret_depot, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_get(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
+    hf_depot_get_options options = hf_depot_get_options())
+{
+    options.size = sizeof options;
+    return hf_depot_get_with(depot, key, ret_value, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_put(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
+    hf_depot_write_options options = hf_depot_write_options())
+{
+    options.size = sizeof options;
+    return hf_depot_put_with(depot, key, data, len, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_patch(hf_depot *depot, hf_depot_key key, const void *patch, size_t len,
+    hf_depot_write_options options = hf_depot_write_options())
+{
+    options.size = sizeof options;
+    return hf_depot_patch_with(depot, key, patch, len, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_delete(hf_depot *depot, hf_depot_key key,
+    hf_depot_write_options options = hf_depot_write_options())
+{
+    options.size = sizeof options;
+    return hf_depot_delete_with(depot, key, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_write_wait(hf_depot_write *write,
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    return hf_depot_write_wait_with(write, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_invalidate(hf_depot *depot, hf_depot_key key,
+    hf_depot_invalidate_options options = hf_depot_invalidate_options())
+{
+    options.size = sizeof options;
+    return hf_depot_invalidate_with(depot, key, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_invalidate_namespace(hf_depot *depot, const char *ns,
+    hf_depot_invalidate_options options = hf_depot_invalidate_options())
+{
+    options.size = sizeof options;
+    return hf_depot_invalidate_namespace_with(depot, ns, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_invalidate_all(hf_depot *depot,
+    hf_depot_invalidate_options options = hf_depot_invalidate_options())
+{
+    options.size = sizeof options;
+    return hf_depot_invalidate_all_with(depot, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+    hf_depot_watch_options options = hf_depot_watch_options())
+{
+    options.size = sizeof options;
+    return hf_depot_watch_with(depot, key, ret_watcher, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_watcher_next(hf_watcher *watcher, hf_depot_event *ret_event,
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    return hf_watcher_next_with(watcher, ret_event, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_reply_fail(hf_reply *reply, hf_reply_class reply_class,
+    hf_reply_fail_options options = hf_reply_fail_options())
+{
+    options.size = sizeof options;
+    return hf_reply_fail_with(reply, reply_class, &options);
+}
+#endif
+/* clang-format on */
+
 #endif

@@ -75,7 +75,7 @@ static bool is_same(const hf_value *a, const hf_value *b)
                       memcmp(hf_value_data(a), hf_value_data(b), hf_value_len(a)) == 0);
 }
 
-static bool is_there(hf_entry_kind kind)
+static bool is_there(hf_depot_entry_kind kind)
 {
     return kind == HF_ENTRY_VALUE;
 }
@@ -83,7 +83,7 @@ static bool is_there(hf_entry_kind kind)
 hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more)
 {
     hf_slot *slot = change->slot;
-    hf_entry_kind kind = HF_ENTRY_NONE;
+    hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
     hf_status status = hf_slot_fold(depot, slot, &change->next, except, more, &kind, &value, &is_pending);

@@ -2,6 +2,7 @@
 #include "depot/depot_private.h"
 
 #include "base/options.h"
+#include "fiber/keyed/cache.h"
 #include "fiber/verbs.h"
 
 /* ---- Options ------------------------------------------------------------------------------------------------------------ */
@@ -122,7 +123,7 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     }
     atomic_store_explicit(&depot->refs, 1, memory_order_relaxed);
     depot->seed = hf_keys_seed(rt);
-    hf_rng_seed(&depot->rng, hf_keys_seed(rt));
+    depot->rng.state = hf_keys_seed(rt);
     depot->sequence_next = 1;
     hf_heap_init(&depot->timers, hf_env_memory(rt->env));
     return depot;

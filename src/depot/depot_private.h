@@ -50,11 +50,11 @@ struct hf_depot_timer_node {
 
 /* ---- Entries and snapshots -------------------------------------------------------------------------------------------- */
 
-typedef enum hf_entry_kind { HF_ENTRY_NONE, HF_ENTRY_VALUE, HF_ENTRY_ABSENT, HF_ENTRY_DELETED } hf_entry_kind;
+typedef enum hf_depot_entry_kind { HF_ENTRY_NONE, HF_ENTRY_VALUE, HF_ENTRY_ABSENT, HF_ENTRY_DELETED } hf_depot_entry_kind;
 
 /* The base: what the origin last said about a key, and what became of asking it. Values are shared, never changed. */
-typedef struct hf_entry {
-    hf_entry_kind kind;
+typedef struct hf_depot_entry {
+    hf_depot_entry_kind kind;
     bool is_unusable;         /* soft-invalidated */
     hf_value *value;          /* of HF_ENTRY_VALUE */
     hf_value *etag;           /* NUL-terminated text; NULL = none */
@@ -66,12 +66,12 @@ typedef struct hf_entry {
     uint64_t generation;      /* of its namespace, when it was validated */
     uint64_t generation_all;  /* of the depot */
     uint64_t version;         /* of what is visible */
-} hf_entry;
+} hf_depot_entry;
 
-void hf_entry_copy(hf_entry *to, const hf_entry *from); /* `to` is not initialised */
-void hf_entry_drop(hf_entry *entry);                    /* its references */
+void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from); /* `to` is not initialised */
+void hf_entry_drop(hf_depot_entry *entry);                    /* its references */
 /* Replaces what it holds. */
-void hf_entry_set(hf_entry *entry, const hf_entry *from);
+void hf_entry_set(hf_depot_entry *entry, const hf_depot_entry *from);
 
 /* A namespace. Lives as long as the depot. */
 typedef struct hf_space {
@@ -87,9 +87,9 @@ typedef struct hf_snap {
     hf_value *self; /* its data is this struct */
     hf_runtime *rt;
     hf_space *space;
-    hf_entry entry;
+    hf_depot_entry entry;
     hf_value *value;    /* visible; NULL = none */
-    hf_entry_kind kind; /* visible */
+    hf_depot_entry_kind kind; /* visible */
     bool is_pending;    /* writes are folded in */
     hf_depot_place place;
 } hf_snap;
@@ -166,7 +166,7 @@ struct hf_slot {
     hf_space *space;
     unsigned holds; /* depot-D4 */
     hf_slot_load load;
-    hf_entry entry;          /* when known */
+    hf_depot_entry entry;          /* when known */
     hf_snap *snap;           /* visible, when known */
     hf_list loading;         /* asks; under the lock */
     hf_depot_flight *flight; /* NULL = none */
@@ -276,7 +276,7 @@ struct hf_change {
     /* It is written, or (status) it is not. Frees the change. */
     void (*apply)(hf_depot *depot, hf_change *change, hf_status status);
     hf_op op;           /* of a failure */
-    hf_entry next;      /* the entry afterwards */
+    hf_depot_entry next;      /* the entry afterwards */
     hf_snap *snap;      /* what is visible afterwards; NULL = the entry stays as it is */
     bool is_synced;     /* the commit must be durable */
     hf_write writes[HF_CHANGE_WRITES_MAX];
@@ -447,7 +447,7 @@ void hf_depot_unref(hf_depot *depot);
 
 hf_space *hf_depot_space(hf_depot *depot, hf_str ns); /* NULL = no memory */
 /* Takes its own references. NULL = no memory. */
-hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_entry *entry, hf_entry_kind kind, hf_value *value,
+hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
                      bool is_pending, hf_depot_place place);
 /* What the rules see of it now, but for is_blocked. */
 hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now);
@@ -480,9 +480,9 @@ static inline hf_str hf_slot_key(const hf_slot *slot)
 bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
 /* The visible value of `entry` with the pending writes of the slot folded in: without `except`, or with `more` in its place; `more` without `except` comes
  * last. A patch that does not fit any more is left out, but one that comes last is a failure. Fails: what .apply returned. */
-hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_entry *entry, const hf_pending *except,
-                       const hf_pending *more, hf_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending);
-hf_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
+hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
+                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending);
+hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
 
 /* ---- flight.c ---------------------------------------------------------------------------------------------------------------- */
 
@@ -577,7 +577,7 @@ bool hf_source_load(hf_depot *depot, hf_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */
 void hf_source_commit(hf_depot *depot);
 /* slot.c: the entry of the slot is this one. */
-void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_entry *entry);
+void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
 /* The changes of a slot that is known now. */
 void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
 /* By the source: the change is written, or not. */
@@ -585,9 +585,9 @@ void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
 
 /* ---- row.c: records of the file ------------------------------------------------------------------------------------------------ */
 
-void hf_row_put_entry(hf_buf *out, const hf_entry *entry);
+void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry);
 /* Takes references; false: the bytes are not an entry, or there is no memory (`*ret_no_memory`). */
-bool hf_row_get_entry(hf_str bytes, hf_entry *ret_entry, bool *ret_no_memory);
+bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory);
 void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row);
 bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool *ret_no_memory);
 void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard);

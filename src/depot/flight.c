@@ -7,6 +7,7 @@
  * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key is free at once (DP7). */
 #include "depot/depot_private.h"
 
+
 enum { ROUNDS_MAX = 3 };
 
 /* ---- Whether the origin may be asked ---------------------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe)
 
 hf_instant hf_depot_attempt_deadline(const hf_depot *depot)
 {
-    return hf_instant_after(hf_rt_now(depot->rt), depot->options.fetch_timeout);
+    return hf_rt_deadline(depot->rt, depot->options.fetch_timeout);
 }
 
 hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg)
@@ -388,7 +389,7 @@ static int64_t date_of(const hf_value *text)
 }
 
 /* The entry after a fetch that brought something. */
-static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_entry *next)
+static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_depot_entry *next)
 {
     const hf_reply *reply = &flight->reply;
     if (reply->value != NULL) {
@@ -411,7 +412,7 @@ static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_en
     next->generation_all = flight->generation_all;
 }
 
-static void decide_absent(hf_depot *depot, const hf_depot_flight *flight, hf_entry *next)
+static void decide_absent(hf_depot *depot, const hf_depot_flight *flight, hf_depot_entry *next)
 {
     uint64_t version = next->version;
     hf_entry_drop(next);

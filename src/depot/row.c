@@ -118,7 +118,7 @@ static bool is_whole(const reader *in)
 
 /* ---- Entries ---------------------------------------------------------------------------------------------------------- */
 
-void hf_row_put_entry(hf_buf *out, const hf_entry *entry)
+void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry)
 {
     put_number(out, ENTRY_VERSION);
     put_number(out, (uint64_t)entry->kind << 1 | entry->is_unusable);
@@ -134,11 +134,11 @@ void hf_row_put_entry(hf_buf *out, const hf_entry *entry)
     put_value(out, entry->value);
 }
 
-bool hf_row_get_entry(hf_str bytes, hf_entry *ret_entry, bool *ret_no_memory)
+bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory)
 {
     reader in = reader_of(bytes, ENTRY_VERSION);
     uint64_t kind = get_number(&in);
-    hf_entry entry = {.kind = (hf_entry_kind)(kind >> 1), .is_unusable = (kind & 1) != 0};
+    hf_depot_entry entry = {.kind = (hf_depot_entry_kind)(kind >> 1), .is_unusable = (kind & 1) != 0};
     in.is_bad = in.is_bad || kind >> 1 > HF_ENTRY_DELETED;
     entry.version = get_number(&in);
     entry.validated_at = get_signed(&in);

@@ -21,7 +21,7 @@ static const hf_move MOVES[HF_LOCAL_COUNT][5] = {
     [HF_LOCAL_DELETED] =  {NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND},
 };
 
-static bool is_value(hf_local local)
+static bool is_value(hf_at_hand local)
 {
     return local == HF_LOCAL_FRESH || local == HF_LOCAL_STALE;
 }
@@ -101,28 +101,21 @@ const hf_class_info *hf_class_info_of(hf_reply_class reply_class)
 
 hf_reply_class hf_class_of_status(hf_status status)
 {
-    switch (status) {
-    case HF_ERR_TIMEOUT:
-        return HF_REPLY_TIMEOUT;
-    case HF_ERR_IO:
-    case HF_ERR_RESET:
-    case HF_ERR_REFUSED:
-    case HF_ERR_CLOSED:
-        return HF_REPLY_NETWORK;
-    case HF_ERR_UNAVAILABLE:
-        return HF_REPLY_ORIGIN;
-    case HF_ERR_NOT_FOUND:
-        return HF_REPLY_NOT_FOUND;
-    case HF_ERR_DENIED:
-        return HF_REPLY_DENIED;
-    case HF_ERR_INVALID:
-    case HF_ERR_TOO_BIG:
-    case HF_ERR_MISUSE:
-    case HF_ERR_UNSUPPORTED:
-        return HF_REPLY_INVALID;
-    default:
-        return HF_REPLY_UNKNOWN;
+    static const struct {
+        hf_status status;
+        hf_reply_class reply_class;
+    } TABLE[] = {
+        {HF_ERR_TIMEOUT, HF_REPLY_TIMEOUT},     {HF_ERR_IO, HF_REPLY_NETWORK},          {HF_ERR_RESET, HF_REPLY_NETWORK},
+        {HF_ERR_REFUSED, HF_REPLY_NETWORK},     {HF_ERR_CLOSED, HF_REPLY_NETWORK},      {HF_ERR_UNAVAILABLE, HF_REPLY_ORIGIN},
+        {HF_ERR_NOT_FOUND, HF_REPLY_NOT_FOUND}, {HF_ERR_DENIED, HF_REPLY_DENIED},       {HF_ERR_INVALID, HF_REPLY_INVALID},
+        {HF_ERR_TOO_BIG, HF_REPLY_INVALID},     {HF_ERR_MISUSE, HF_REPLY_INVALID},      {HF_ERR_UNSUPPORTED, HF_REPLY_INVALID},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(TABLE); i++) {
+        if (TABLE[i].status == status) {
+            return TABLE[i].reply_class;
+        }
     }
+    return HF_REPLY_UNKNOWN;
 }
 
 hf_reply_class hf_class_of_http(int http_status)

@@ -10,7 +10,7 @@
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------- */
 
-typedef enum hf_local {
+typedef enum hf_at_hand {
     HF_LOCAL_NONE,     /* nothing is at hand */
     HF_LOCAL_FRESH,    /* a value whose age is within its ttl */
     HF_LOCAL_STALE,    /* an older one */
@@ -18,7 +18,7 @@ typedef enum hf_local {
     HF_LOCAL_ABSENT,   /* the origin said a moment ago that there is none */
     HF_LOCAL_DELETED,  /* deleted here */
     HF_LOCAL_COUNT
-} hf_local;
+} hf_at_hand;
 
 typedef enum hf_move {
     HF_MOVE_SERVE,         /* what is at hand */
@@ -36,7 +36,7 @@ typedef struct hf_ask_rule {
 
 /* What is at hand, as the rules see it. */
 typedef struct hf_look_at {
-    hf_local local;
+    hf_at_hand local;
     int64_t age;     /* of a value */
     bool is_pending; /* it is folded from writes that are not settled */
     bool is_blocked; /* the origin is not asked now: back-off, breaker, offline, no fetcher */

@@ -49,7 +49,7 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
 /* ---- Folding ----------------------------------------------------------------------------------------------------------- */
 
 /* Takes and gives a reference in `*value`. */
-static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_entry_kind *kind, hf_value **value)
+static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry_kind *kind, hf_value **value)
 {
     hf_value *next = NULL;
     switch (row->verb) {
@@ -76,10 +76,10 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_entry_kind 
     return HF_OK;
 }
 
-hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_entry *entry, const hf_pending *except,
-                       const hf_pending *more, hf_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending)
+hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
+                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending)
 {
-    hf_entry_kind kind = entry->kind;
+    hf_depot_entry_kind kind = entry->kind;
     hf_value *value = hf_value_ref(entry->value);
     bool is_pending = false;
     HF_LIST_EACH(node, &slot->rows)
@@ -109,9 +109,9 @@ hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_entry *ent
 
 /* ---- Loading ----------------------------------------------------------------------------------------------------------- */
 
-static bool know_by(hf_depot *depot, hf_slot *slot, const hf_entry *entry, hf_depot_place place)
+static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry, hf_depot_place place)
 {
-    hf_entry_kind kind = HF_ENTRY_NONE;
+    hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
     HF_IGNORE(hf_slot_fold(depot, slot, entry, NULL, NULL, &kind, &value, &is_pending)); /* fails only for `more` */
@@ -134,7 +134,7 @@ static void fail_asks(hf_depot *depot, hf_list *asks, hf_status status, const ch
     }
 }
 
-void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_entry *entry)
+void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 {
     hf_assert(slot->load == HF_SLOT_LOADING);
     if (!know_by(depot, slot, entry, HF_DEPOT_SOURCE)) {
@@ -170,7 +170,7 @@ static bool know_at_once(hf_depot *depot, hf_slot *slot)
     if (depot->source != NULL && depot->broken == HF_OK) {
         return false;
     }
-    hf_entry none = hf_entry_none(depot, slot->space);
+    hf_depot_entry none = hf_entry_none(depot, slot->space);
     return know_by(depot, slot, &none, HF_DEPOT_MEMORY);
 }
 

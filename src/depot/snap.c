@@ -3,7 +3,7 @@
 
 /* ---- Entries ---------------------------------------------------------------------------------------------------------- */
 
-void hf_entry_copy(hf_entry *to, const hf_entry *from)
+void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from)
 {
     *to = *from;
     (void)hf_value_ref(to->value);
@@ -11,7 +11,7 @@ void hf_entry_copy(hf_entry *to, const hf_entry *from)
     (void)hf_value_ref(to->last_modified);
 }
 
-void hf_entry_drop(hf_entry *entry)
+void hf_entry_drop(hf_depot_entry *entry)
 {
     hf_value_unref(entry->value);
     hf_value_unref(entry->etag);
@@ -19,16 +19,16 @@ void hf_entry_drop(hf_entry *entry)
     memset(entry, 0, sizeof *entry);
 }
 
-void hf_entry_set(hf_entry *entry, const hf_entry *from)
+void hf_entry_set(hf_depot_entry *entry, const hf_depot_entry *from)
 {
-    hf_entry old = *entry;
+    hf_depot_entry old = *entry;
     hf_entry_copy(entry, from); /* first: they may share */
     hf_entry_drop(&old);
 }
 
-hf_entry hf_entry_none(const hf_depot *depot, const hf_space *space)
+hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space)
 {
-    return (hf_entry){
+    return (hf_depot_entry){
         .max_age = -1,
         .generation = atomic_load_explicit(&space->generation, memory_order_relaxed),
         .generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed),
@@ -66,7 +66,7 @@ static void snap_release(void *data)
     hf_rt_free(snap->rt, snap, sizeof *snap);
 }
 
-hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_entry *entry, hf_entry_kind kind, hf_value *value,
+hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
                      bool is_pending, hf_depot_place place)
 {
     hf_snap *snap = hf_rt_alloc(depot->rt, sizeof *snap);
@@ -90,15 +90,15 @@ hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_entry *entry, hf
     return snap;
 }
 
-static int64_t ttl_of(const hf_depot *depot, const hf_entry *entry)
+static int64_t ttl_of(const hf_depot *depot, const hf_depot_entry *entry)
 {
     return entry->max_age >= 0 ? entry->max_age : depot->options.ttl.ns;
 }
 
 /* DP3: nothing from before an invalidation is served. */
-static hf_local local_of(const hf_depot *depot, const hf_snap *snap, int64_t now)
+static hf_at_hand local_of(const hf_depot *depot, const hf_snap *snap, int64_t now)
 {
-    const hf_entry *entry = &snap->entry;
+    const hf_depot_entry *entry = &snap->entry;
     if (snap->is_pending) { /* ours, whatever became of the base */
         return snap->kind == HF_ENTRY_VALUE ? HF_LOCAL_FRESH : HF_LOCAL_DELETED;
     }

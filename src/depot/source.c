@@ -36,7 +36,7 @@ static void report_damage(hf_depot *depot, const char *what, const char *message
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------------ */
 
-static hf_status read_space(void *arg, hf_op *op, const hf_row *row, hf_arena *arena)
+static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     (void)arena;
     hf_depot *depot = arg;
@@ -62,7 +62,7 @@ static hf_status read_space(void *arg, hf_op *op, const hf_row *row, hf_arena *a
     return HF_OK;
 }
 
-static hf_status read_pending(void *arg, hf_op *op, const hf_row *row, hf_arena *arena)
+static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     (void)arena;
     hf_depot *depot = arg;
@@ -202,7 +202,7 @@ static void act_loaded(hf_depot *depot, hf_post *post)
     hf_store_request *request = &load->request;
     hf_assert(depot->loads > 0);
     depot->loads--;
-    hf_entry entry = hf_entry_none(depot, slot->space);
+    hf_depot_entry entry = hf_entry_none(depot, slot->space);
     hf_str body;
     bool no_memory = false;
     hf_op bad;

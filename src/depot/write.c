@@ -467,7 +467,7 @@ static verdict judge(const hf_depot *depot, const sending *one)
 /* The base after the origin has told its value. `value` NULL: it was deleted. */
 static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_value *etag, int64_t max_age)
 {
-    hf_entry *next = &change->next;
+    hf_depot_entry *next = &change->next;
     hf_value_unref(next->value);
     hf_value_unref(next->etag);
     hf_value_unref(next->last_modified);
@@ -511,7 +511,7 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
 {
     hf_pending *row = one->row;
     hf_slot *slot = change->slot;
-    hf_entry_kind kind = HF_ENTRY_NONE;
+    hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     bool is_pending = false;
