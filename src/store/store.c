@@ -113,6 +113,10 @@ static hf_status check_request(const hf_table_set *set, hf_store_request *reques
     if (reads && !hf_table_set_has(set, request->table)) {
         return fail_table(op, set, request->table);
     }
+    const hf_store_count *count = request->verb == HF_STORE_STATS ? request->count : NULL;
+    if (count != NULL && count->table != HF_TABLE_COUNT && !hf_table_set_has(set, count->table)) {
+        return fail_table(op, set, count->table);
+    }
     if (request->verb == HF_STORE_COMMIT) {
         for (size_t i = 0; i < request->write_count; i++) {
             HF_TRY(check_write(op, set, request->commit, &request->writes[i]));

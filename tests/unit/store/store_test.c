@@ -393,6 +393,10 @@ static void refuses_strange_tables(place *p, hf_arena *arena)
         request = scan_of(p, arena, table);
         hf_store_execute(p->store, &request);
         assert_int_equal(request.status, HF_ERR_MISUSE);
+        hf_store_count count = {.table = table};
+        request = (hf_store_request){.verb = HF_STORE_STATS, .count = &count};
+        hf_store_execute(p->store, &request);
+        assert_int_equal(request.status, HF_ERR_MISUSE);
     }
     assert_int_equal(refused, HF_TABLE_COUNT - p->tables->count);
     assert_int_equal(hash_of(p), before);
