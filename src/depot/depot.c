@@ -283,7 +283,6 @@ static void act_stat(hf_depot *depot, hf_post *post)
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
     hf_depot_counts *counts = ask->what;
     *counts = depot->counts;
-    counts->hits_memory += atomic_load_explicit(&depot->hits, memory_order_relaxed);
     counts->pending = depot->row_count;
     counts->pending_bytes = depot->row_bytes;
     counts->flights = depot->flight_count;
@@ -294,6 +293,7 @@ static void act_stat(hf_depot *depot, hf_post *post)
     }
     hf_cache_counts memory = {0};
     HF_IGNORE(hf_cache_stats(depot->memory, &memory)); /* both are there */
+    counts->hits_memory += memory.hits; /* without the driver */
     counts->entries = memory.count;
     counts->bytes = memory.bytes;
     hf_depot_answer(depot, ask, HF_OK);

@@ -384,8 +384,6 @@ struct hf_depot {
     hf_list senders; /* slots with a write that may be sent now */
     size_t watcher_count;
     hf_depot_counts counts;
-    _Atomic(uint64_t) hits; /* from memory, without the driver */
-    _Atomic(uint64_t) stale_hits;
     int64_t complained_at; /* the log heard of values that were not kept */
     hf_ask *closer; /* hf_depot_close, until nothing is under way */
     hf_post tick;

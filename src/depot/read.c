@@ -1,6 +1,7 @@
 /* Reading: what is at hand, a flight, or both, by the rules. */
 #include "depot/depot_private.h"
 
+#include "fiber/keyed/cache.h"
 #include "fiber/verbs.h"
 
 static void serve(hf_depot *depot, hf_ask *ask, hf_snap *snap, const hf_look_at *at)
@@ -107,7 +108,7 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
         return;
     }
     if (hf_rule_serves_stale(&ask->rule, &at, flight->why)) {
-        ask->place = slot->snap->place;
+        ask->place = HF_DEPOT_MEMORY;
         serve(depot, ask, slot->snap, &at);
         return;
     }
@@ -149,25 +150,36 @@ static hf_status check_get(hf_op *op, const hf_depot_get_options *options)
                                                          : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)options->urgency);
 }
 
-/* What is in memory, if it will do. */
+typedef struct looking {
+    hf_depot *depot;
+    const hf_ask_rule *rule;
+    hf_value **ret_value;
+    hf_depot_info *ret_info;
+} looking;
+
+/* Called while memory protects the value: takes what the caller gets, and nothing else. */
+static bool look(void *arg, hf_value *value)
+{
+    const looking *one = arg;
+    const hf_snap *snap = hf_value_data(value);
+    hf_look_at at = hf_snap_look(one->depot, snap, hf_depot_wall(one->depot));
+    if (hf_rule_get(one->rule, &at) != HF_MOVE_SERVE) {
+        return false;
+    }
+    *one->ret_value = hf_value_ref(snap->value);
+    if (one->ret_info != NULL) {
+        fill_info(one->ret_info, snap, at.age, at.local != HF_LOCAL_FRESH,
+                  snap->is_pending ? HF_DEPOT_WRITE : HF_DEPOT_MEMORY);
+    }
+    return true;
+}
+
+/* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
 static bool get_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
                         hf_depot_info *ret_info)
 {
-    hf_snap *snap = hf_memory_get(depot, hf_str_of_len(key->bytes, key->len));
-    if (snap == NULL) {
-        return false;
-    }
-    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
-    bool serves = hf_rule_get(rule, &at) == HF_MOVE_SERVE;
-    if (serves) {
-        atomic_fetch_add_explicit(&depot->hits, 1, memory_order_relaxed);
-        *ret_value = hf_value_ref(snap->value);
-        if (ret_info != NULL) {
-            fill_info(ret_info, snap, at.age, at.local != HF_LOCAL_FRESH, snap->is_pending ? HF_DEPOT_WRITE : HF_DEPOT_MEMORY);
-        }
-    }
-    hf_snap_unref(snap);
-    return serves;
+    looking one = {depot, rule, ret_value, ret_info};
+    return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
 }
 
 static hf_status get(hf_depot *depot, hf_depot_key key, hf_value **ret_value, const hf_depot_get_options *options)
