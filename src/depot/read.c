@@ -138,7 +138,7 @@ static void fill_info(hf_depot_info *info, const hf_snap *snap, int64_t age, boo
     info->etag[len] = '\0';
 }
 
-static hf_status check_get(hf_op *op, const hf_depot_get_options *options)
+static hf_status check_options(hf_op *op, const hf_depot_get_options *options)
 {
     if ((unsigned)options->fresh > HF_FRESH_LOCAL) {
         return hf_fail(op, HF_ERR_INVALID, "%d is not a freshness", (int)options->fresh);
@@ -182,38 +182,29 @@ static bool get_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf
     return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
 }
 
-static hf_status get(hf_depot *depot, hf_depot_key key, hf_value **ret_value, const hf_depot_get_options *options)
+static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_value **ret_value,
+                           const hf_depot_get_options *options, hf_depot_key_bytes *ret_bytes)
 {
-    hf_depot_key_bytes bytes;
-    hf_op op;
-    hf_op_init(&op);
-    if (ret_value == NULL) {
-        (void)hf_fail(&op, HF_ERR_MISUSE, "hf_depot_get needs a place for the value");
-        return hf_depot_raise(depot, &op);
+    if (depot == NULL || ret_value == NULL) {
+        return hf_fail_at(op, HF_ERR_MISUSE, "hf_depot_get", "hf_depot_get needs a depot and a place for the value");
     }
-    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK || check_get(&op, options) != HF_OK) {
-        return hf_depot_raise(depot, &op);
-    }
-    hf_ask ask = {
-        .key = &bytes,
-        .rule = {.fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns},
-        .is_forced = options->force,
-        .urgency = options->urgency,
-        .place = HF_DEPOT_MEMORY,
-    };
-    if (get_at_once(depot, &bytes, &ask.rule, ret_value, options->ret_info)) {
-        return HF_OK;
-    }
-    hf_status status = hf_depot_ask(depot, &ask, hf_read_act, "hf_depot_get", options->timeout);
+    HF_TRY(hf_depot_key_pack(op, key, ret_bytes));
+    return check_options(op, options);
+}
+
+static hf_status get_by_driver(hf_depot *depot, hf_ask *ask, hf_value **ret_value, const hf_depot_get_options *options)
+{
+    hf_status status = hf_depot_ask(depot, ask, hf_read_act, "hf_depot_get", options->timeout);
     if (status == HF_OK) {
-        *ret_value = hf_value_ref(ask.snap->value);
+        const hf_snap *snap = ask->snap;
+        *ret_value = hf_value_ref(snap->value);
         if (options->ret_info != NULL) {
-            fill_info(options->ret_info, ask.snap, ask.age, ask.is_stale, ask.snap->is_pending ? HF_DEPOT_WRITE : ask.place);
+            fill_info(options->ret_info, snap, ask->age, ask->is_stale, snap->is_pending ? HF_DEPOT_WRITE : ask->place);
         }
     } else if (status == HF_ERR_UNAVAILABLE && options->ret_info != NULL) {
-        options->ret_info->retry_after = hf_nanoseconds(ask.retry_after);
+        options->ret_info->retry_after = hf_nanoseconds(ask->retry_after);
     }
-    hf_snap_unref(ask.snap);
+    hf_snap_unref(ask->snap);
     return status;
 }
 
@@ -221,8 +212,25 @@ hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_va
 {
     HF_OPTIONS(hf_depot_get_options, options, hf_depot_get);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_get));
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    op.status = HF_OK; /* the rest is set with a failure */
+    if (check_get(&op, depot, key, ret_value, options, &bytes) != HF_OK) {
+        return hf_depot_raise(depot, &op);
+    }
+    hf_ask_rule rule = {.fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
+    if (get_at_once(depot, &bytes, &rule, ret_value, options->ret_info)) {
+        return HF_OK;
+    }
+    hf_ask ask = {
+        .key = &bytes,
+        .rule = rule,
+        .is_forced = options->force,
+        .urgency = options->urgency,
+        .place = HF_DEPOT_MEMORY,
+    };
     HF_TRY(hf_depot_enter(depot, "hf_depot_get"));
-    hf_status status = get(depot, key, ret_value, options);
+    hf_status status = get_by_driver(depot, &ask, ret_value, options);
     hf_depot_leave(depot);
     return status;
 }
