@@ -9,6 +9,7 @@
 #include <holdfast/base.h>
 #include <holdfast/batch.h>
 #include <holdfast/chan.h>
+#include <holdfast/depot.h>
 #include <holdfast/child.h>
 #include <holdfast/dispatch.h>
 #include <holdfast/error.h>

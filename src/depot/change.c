@@ -1,0 +1,210 @@
+/* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other (depot-D2). All changes that wait
+ * are one commit. */
+#include "depot/depot_private.h"
+
+hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
+{
+    hf_change *change = hf_rt_alloc(depot->rt, sizeof *change);
+    if (change == NULL) {
+        return NULL;
+    }
+    change->slot = slot;
+    if (slot != NULL) {
+        slot->holds++;
+    }
+    hf_op_init(&change->op);
+    hf_list_init(&change->asks);
+    return change;
+}
+
+void hf_change_free(hf_depot *depot, hf_change *change)
+{
+    hf_slot *slot = change->slot;
+    hf_assert(!hf_node_is_linked(&change->node) && !hf_node_is_linked(&change->in_batch) &&
+              hf_list_is_empty(&change->asks));
+    for (size_t i = 0; i < change->write_count; i++) {
+        hf_buf_deinit(&change->rows[i]);
+    }
+    hf_entry_drop(&change->next);
+    hf_snap_unref(change->snap);
+    hf_rt_free(depot->rt, change, sizeof *change);
+    if (slot != NULL) {
+        hf_slot_let_go(depot, slot);
+    }
+}
+
+hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key key)
+{
+    hf_assert(change->write_count < HF_CHANGE_WRITES_MAX);
+    hf_buf *buf = &change->rows[change->write_count];
+    hf_buf_init(buf, hf_env_memory(depot->rt->env), HF_DEPOT_ROW_LEN_MAX);
+    static const char HEADER[HF_RECORD_HEADER_LEN] = {0};
+    hf_buf_put(buf, HEADER, sizeof HEADER);
+    change->writes[change->write_count++] = (hf_write){.table = table, .kind = HF_WRITE_PUT, .key = key};
+    return buf;
+}
+
+void hf_change_delete(hf_depot *depot, hf_change *change, hf_table table, hf_key key)
+{
+    hf_assert(change->write_count < HF_CHANGE_WRITES_MAX);
+    hf_buf_init(&change->rows[change->write_count], hf_env_memory(depot->rt->env), 0);
+    change->writes[change->write_count++] = (hf_write){.table = table, .kind = HF_WRITE_DELETE, .key = key};
+}
+
+/* The records get their checksums. */
+static hf_status seal(hf_change *change)
+{
+    for (size_t i = 0; i < change->write_count; i++) {
+        hf_write *write = &change->writes[i];
+        hf_buf *buf = &change->rows[i];
+        if (write->kind != HF_WRITE_PUT) {
+            continue;
+        }
+        if (hf_buf_status(buf) != HF_OK) {
+            return hf_fail(&change->op, hf_buf_status(buf), "no memory for a record of the depot");
+        }
+        hf_record_seal(write->table, &write->key, buf->data, buf->len - HF_RECORD_HEADER_LEN);
+        write->value = hf_str_of_len(buf->data, buf->len);
+    }
+    return HF_OK;
+}
+
+static bool is_same(const hf_value *a, const hf_value *b)
+{
+    return a == b || (a != NULL && b != NULL && hf_value_len(a) == hf_value_len(b) &&
+                      memcmp(hf_value_data(a), hf_value_data(b), hf_value_len(a)) == 0);
+}
+
+static bool is_there(hf_depot_entry_kind kind)
+{
+    return kind == HF_ENTRY_VALUE;
+}
+
+hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more)
+{
+    hf_slot *slot = change->slot;
+    hf_depot_entry_kind kind = HF_ENTRY_NONE;
+    hf_value *value = NULL;
+    bool is_pending = false;
+    hf_status status = hf_slot_fold(depot, slot, &change->next, except, more, &kind, &value, &is_pending);
+    if (status != HF_OK) {
+        return hf_fail(&change->op, status, "the patch cannot be applied: %s", hf_status_text(status));
+    }
+    bool is_changed = is_there(kind) != is_there(slot->snap->kind) || !is_same(value, slot->snap->value);
+    change->next.version = slot->entry.version + is_changed;
+    change->snap = hf_snap_new(depot, slot->space, &change->next, kind, value, is_pending, change->place);
+    hf_value_unref(value);
+    if (change->snap == NULL) {
+        return hf_fail(&change->op, HF_ERR_NOMEM, "no memory for a value of the depot");
+    }
+    if (depot->source != NULL) {
+        hf_row_put_entry(hf_change_put(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(slot)}), &change->next);
+    }
+    return HF_OK;
+}
+
+void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
+{
+    hf_slot *slot = change->slot;
+    hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
+    hf_assert(change->next.version >= slot->entry.version); /* DP4 */
+    hf_entry_set(&slot->entry, &change->next);
+    hf_snap_unref(slot->snap);
+    slot->snap = hf_snap_ref(change->snap);
+    hf_memory_put(depot, hf_slot_key(slot), slot->snap);
+    hf_watch_show(depot, slot, is_renewed);
+}
+
+void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status)
+{
+    for (hf_ask *ask = hf_depot_unpark(depot, &change->asks); ask != NULL;
+         ask = hf_depot_unpark(depot, &change->asks)) {
+        if (status != HF_OK) {
+            ask->op = change->op;
+            ask->op.status = status;
+        }
+        hf_depot_answer(depot, ask, status);
+    }
+}
+
+/* ---- The order of a key's changes ------------------------------------------------------------------------------------------ */
+
+/* Decides the change. True: it is over, nothing has to be written. */
+static bool decide(hf_depot *depot, hf_change *change)
+{
+    change->status = change->decide(depot, change);
+    if (change->status == HF_OK && change->write_count > 0 && depot->source != NULL) {
+        change->status = depot->broken != HF_OK ? depot->broken : seal(change);
+        if (change->status == HF_OK) {
+            hf_list_push_back(&depot->batch, &change->in_batch);
+            return false;
+        }
+        if (depot->broken != HF_OK) {
+            (void)hf_fail(&change->op, depot->broken, "the file of depot '%s' failed: close the depot and open it again", depot->name);
+        }
+    }
+    return true;
+}
+
+/* The change is over; it is freed. */
+static void finish(hf_depot *depot, hf_change *change)
+{
+    if (hf_node_is_linked(&change->node)) {
+        hf_list_remove(&change->node);
+    }
+    change->apply(depot, change, change->status);
+}
+
+void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
+{
+    slot->holds++; /* while this looks at it */
+    while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
+        hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
+        if (hf_node_is_linked(&change->in_batch) || !decide(depot, change)) {
+            break; /* it is being written */
+        }
+        finish(depot, change);
+    }
+    hf_slot_let_go(depot, slot);
+}
+
+void hf_change_begin(hf_depot *depot, hf_change *change)
+{
+    hf_slot *slot = change->slot;
+    if (slot == NULL) {
+        if (decide(depot, change)) {
+            finish(depot, change);
+        }
+        return;
+    }
+    bool is_first = hf_list_is_empty(&slot->changes);
+    hf_list_push_back(&slot->changes, &change->node);
+    if (is_first && hf_slot_know(depot, slot, NULL)) {
+        hf_slot_run_changes(depot, slot);
+    } else if (is_first && slot->load == HF_SLOT_UNKNOWN) { /* no memory to load it */
+        change->status = hf_fail(&change->op, HF_ERR_NOMEM, "no memory to read a value of the depot");
+        finish(depot, change);
+    }
+}
+
+void hf_change_written(hf_depot *depot, hf_change *change, hf_status status)
+{
+    hf_slot *slot = change->slot;
+    change->status = status;
+    if (slot == NULL) {
+        finish(depot, change);
+        return;
+    }
+    slot->holds++;
+    finish(depot, change);
+    hf_slot_run_changes(depot, slot);
+    hf_slot_let_go(depot, slot);
+}
+
+void hf_depot_commit(hf_depot *depot)
+{
+    if (!depot->is_committing && !hf_list_is_empty(&depot->batch)) {
+        hf_assert(depot->source != NULL);
+        hf_source_commit(depot);
+    }
+}

@@ -1,0 +1,615 @@
+/* What the files of the depot share.
+ *
+ * One at a time: the state of a depot (slots, flights, writes, breakers, watchers) is changed by its driver and by nobody else.
+ * Whoever has something to say posts it. If nobody drives, the poster does, until nothing is left; else it parks until it is
+ * answered (drive.c). So no lock is held while memory is allocated or the user's functions are called, and every effect
+ * happens in one place.
+ *
+ *     caller, fetch, send          driver                                   thread of the store
+ *     post ----------------------> act: decide, a change for a key
+ *                                  settle: start fetches and sends,
+ *                                          one commit of all changes ------> writes
+ *                                  act: apply: memory, watchers, waiters <--- post
+ *     goes on <------------------- answer
+ *
+ * depot-D1  Only the driver touches what is not marked otherwise. It is one fiber or thread at a time.
+ * depot-D2  The changes of a key are decided, written and applied one after the other, in the order in which they came.
+ * depot-D3  An ask is answered once, by the driver, unless it was aborted before; then its caller takes it back (`leave`).
+ * depot-D4  A slot lives while somebody holds it: asks, a flight, watchers, changes, writes, a load.
+ * depot-D5  What is visible is the entry with its pending writes folded in, in order (DP5); memory has the same.
+ * depot-D6  Memory is changed after the commit, watchers and waiters hear of it after memory. */
+#ifndef HF_DEPOT_DEPOT_PRIVATE_H
+#define HF_DEPOT_DEPOT_PRIVATE_H
+
+#include "base/buf.h"
+#include "base/heap.h"
+#include "base/rng.h"
+#include "depot/key.h"
+#include "depot/rules.h"
+#include "fiber/fail.h"
+#include "fiber/keyed/keys.h"
+#include "fiber/sched/wait.h"
+#include "fiber/sync/sync.h"
+#include "fiber/sync/work.h"
+#include "store/store.h"
+
+#include <string.h>
+
+typedef struct hf_post hf_post;
+struct hf_post {
+    hf_node node; /* in the inbox; under the lock */
+    void (*act)(hf_depot *depot, hf_post *post);
+};
+
+/* A timer of the depot: rings on the driver. */
+typedef struct hf_depot_timer_node hf_depot_timer_node;
+struct hf_depot_timer_node {
+    hf_heap_node node; /* in depot->timers */
+    void (*ring)(hf_depot *depot, hf_depot_timer_node *timer);
+};
+
+/* ---- Entries and snapshots -------------------------------------------------------------------------------------------- */
+
+typedef enum hf_depot_entry_kind { HF_ENTRY_NONE, HF_ENTRY_VALUE, HF_ENTRY_ABSENT, HF_ENTRY_DELETED } hf_depot_entry_kind;
+
+/* The base: what the origin last said about a key, and what became of asking it. Values are shared, never changed. */
+typedef struct hf_depot_entry {
+    hf_depot_entry_kind kind;
+    bool is_unusable;         /* soft-invalidated */
+    hf_value *value;          /* of HF_ENTRY_VALUE */
+    hf_value *etag;           /* NUL-terminated text; NULL = none */
+    hf_value *last_modified;  /* the same */
+    int64_t validated_at;     /* when the origin last confirmed it */
+    int64_t max_age;          /* the origin's word; -1 = none */
+    uint32_t failures;        /* fetches that failed, in a row */
+    int64_t backoff_until;    /* not fetched before; 0 = no back-off */
+    uint64_t generation;      /* of its namespace, when it was validated */
+    uint64_t generation_all;  /* of the depot */
+    uint64_t version;         /* of what is visible */
+} hf_depot_entry;
+
+void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from); /* `to` is not initialised */
+void hf_entry_drop(hf_depot_entry *entry);                    /* its references */
+/* Replaces what it holds. */
+void hf_entry_set(hf_depot_entry *entry, const hf_depot_entry *from);
+
+/* A namespace. Lives as long as the depot. */
+typedef struct hf_space {
+    hf_key_node name;
+    _Atomic(uint64_t) generation; /* entries from before it are unusable ... */
+    _Atomic(uint64_t) hard;       /* ... and those from before this one are gone */
+    uint64_t generation_last, hard_last; /* as decided; may not be written yet */
+    char bytes[];
+} hf_space;
+
+/* What is visible of a key. Never changed; counted by the hf_value around it, which the memory of the depot keeps. */
+typedef struct hf_snap {
+    hf_value *self; /* its data is this struct */
+    hf_runtime *rt;
+    hf_space *space;
+    hf_depot_entry entry;
+    hf_value *value;    /* visible; NULL = none */
+    hf_depot_entry_kind kind; /* visible */
+    bool is_pending;    /* writes are folded in */
+    hf_depot_place place;
+} hf_snap;
+
+static inline hf_snap *hf_snap_ref(hf_snap *snap)
+{
+    if (snap != NULL) {
+        (void)hf_value_ref(snap->self);
+    }
+    return snap;
+}
+
+static inline void hf_snap_unref(hf_snap *snap)
+{
+    if (snap != NULL) {
+        hf_value_unref(snap->self);
+    }
+}
+
+/* ---- Writes ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum hf_row_state { HF_ROW_WAITING, HF_ROW_SENDING, HF_ROW_DEAD } hf_row_state;
+
+enum { HF_WRITE_ID_BYTES = 16, HF_ROW_MESSAGE_LEN = 200 };
+
+/* The handle of a write: hf_depot_write. Counted; has a lock of its own, because it may outlive the depot. */
+struct hf_depot_write {
+    hf_spin lock; /* first: hf_wait.object */
+    atomic_uint refs;
+    hf_runtime *rt;
+    bool is_over;
+    hf_status status;
+    hf_failure_box *failure; /* NULL = HF_OK */
+    hf_list waiters;
+};
+
+typedef struct hf_slot hf_slot;
+
+/* A write that is not settled. */
+typedef struct hf_pending {
+    hf_node node;     /* in slot->rows */
+    hf_node in_all;   /* in depot->rows, by sequence */
+    hf_slot *slot;
+    uint64_t sequence;
+    hf_write_verb verb;
+    hf_row_state state;
+    bool is_origin_first; /* not on the disk, not folded */
+    bool if_none;
+    bool is_forced;      /* client wins: sent with their etag */
+    hf_conflict on_conflict;
+    hf_value *data;      /* value or patch; NULL of a removal */
+    hf_value *if_match;  /* text; NULL = none */
+    unsigned char id[HF_WRITE_ID_BYTES];
+    uint32_t attempts;
+    uint32_t rounds;      /* of conflicts */
+    int64_t made_at;      /* wall */
+    hf_instant next_try;  /* not sent before */
+    hf_status status;     /* of the last attempt */
+    char message[HF_ROW_MESSAGE_LEN];
+    hf_depot_write *handles[4]; /* writes that became one; owned */
+    size_t handle_count;
+    hf_list asks;         /* callers that wait for the origin's answer; under the lock */
+} hf_pending;
+
+/* ---- Slots: keys that something happens to ---------------------------------------------------------------------------- */
+
+typedef enum hf_slot_load { HF_SLOT_UNKNOWN, HF_SLOT_LOADING, HF_SLOT_KNOWN } hf_slot_load;
+
+typedef struct hf_depot_flight hf_depot_flight;
+typedef struct hf_change hf_change;
+
+struct hf_slot {
+    hf_key_node key; /* in depot->slots; its bytes follow the struct */
+    hf_space *space;
+    unsigned holds; /* depot-D4 */
+    hf_slot_load load;
+    hf_depot_entry entry;          /* when known */
+    hf_snap *snap;           /* visible, when known */
+    hf_list loading;         /* asks; under the lock */
+    hf_depot_flight *flight; /* NULL = none */
+    hf_list watchers;
+    hf_list changes; /* the first is being written */
+    hf_list rows;    /* hf_pending, in order */
+    hf_pending *sending;  /* a row of it, while it is sent */
+    hf_node in_senders;   /* in depot->senders */
+    hf_depot_timer_node send_timer;
+    uint64_t stirred; /* depot->stir of its last write or invalidation */
+    char bytes[];
+};
+
+/* ---- Asks: calls that wait ---------------------------------------------------------------------------------------------- */
+
+typedef struct hf_ask hf_ask;
+struct hf_ask {
+    hf_post post;
+    hf_wait wait;      /* in the list that it waits in; under the lock */
+    hf_wait_kind kind; /* of the wait */
+    bool wants_out;    /* its abort came while the driver had it; under the lock */
+    bool is_done;      /* answered by its own caller, who drives */
+    hf_instant deadline;
+    hf_slot *slot;     /* held */
+    hf_op op;          /* a failure with a sentence */
+    hf_failure_box *failure; /* or the failure of another; owned */
+
+    const hf_depot_key_bytes *key;
+    hf_ask_rule rule;
+    bool is_forced;
+    bool is_prefetch;
+    bool is_hard, drops;
+    hf_urgency urgency;
+    hf_snap *snap;       /* the answer; a reference */
+    bool is_stale;       /* it is older than it should be */
+    int64_t age;
+    int64_t retry_after;
+    hf_depot_place place;
+    hf_pending *row;     /* of a write: made by the caller, taken by the driver */
+    uint64_t if_version;
+    hf_depot_flight *flight; /* that it waits for */
+    hf_pending *waits_row;   /* that it waits for */
+    void *what;          /* other arguments */
+};
+
+/* ---- Flights ------------------------------------------------------------------------------------------------------------- */
+
+struct hf_reply {
+    hf_runtime *rt;
+    size_t value_max;
+    hf_value *value;
+    hf_value *etag;
+    hf_value *last_modified;
+    int64_t max_age;     /* -1 = not said */
+    bool is_not_modified;
+    bool has_class;
+    hf_reply_class why;
+    int64_t retry_after;
+};
+
+void hf_reply_init(hf_reply *reply, hf_runtime *rt, size_t value_max);
+void hf_reply_clear(hf_reply *reply);
+
+struct hf_depot_flight {
+    hf_work work;
+    hf_depot *depot;
+    hf_slot *slot;        /* held */
+    unsigned refs;        /* the slot's, and the work's; of the driver */
+    hf_node node;         /* in depot->queue while it waits for a permit */
+    hf_node in_all;       /* in depot->all_flights */
+    hf_list waiters;      /* asks; under the lock */
+    unsigned holders;     /* waiters, watchers and the depot */
+    bool is_refresh;      /* the depot holds it */
+    bool is_running;      /* its fiber is on its way */
+    bool is_over;         /* left its slot */
+    bool is_landing;      /* what it brought is being written */
+    bool is_void;         /* the key was written or invalidated: what it brings is not kept, and it flies again */
+    bool is_conditional;  /* may be asked with etag and last_modified */
+    hf_urgency urgency;
+    uint64_t began;       /* depot->stir when it began */
+    uint64_t generation, generation_all;
+    unsigned rounds;      /* flown again because of an invalidation */
+    hf_value *etag, *last_modified; /* that it asks with */
+    hf_reply reply;
+    hf_post landed;
+    hf_status status;     /* of its end */
+    hf_failure_box *failure;
+    hf_reply_class why;
+    int64_t retry_after;
+    bool was_denied;      /* the breaker refused it */
+    unsigned origin;
+    bool is_probe;
+};
+
+/* ---- Changes -------------------------------------------------------------------------------------------------------------- */
+
+enum { HF_CHANGE_WRITES_MAX = 6 };
+#define HF_DEPOT_ROW_LEN_MAX ((size_t)64 * 1024 * 1024) /* a value of the largest size, with its etag */
+
+/* One change: what is to be written, and what happens when it is. */
+struct hf_change {
+    hf_node node;       /* in slot->changes */
+    hf_node in_batch;   /* in depot->batch, then in depot->committing */
+    hf_slot *slot;      /* held; NULL = it concerns no key */
+    /* Fills `next` and the writes by what the slot is now. A failure ends the change with `apply`. */
+    hf_status (*decide)(hf_depot *depot, hf_change *change);
+    /* It is written, or (status) it is not. Frees the change. */
+    void (*apply)(hf_depot *depot, hf_change *change, hf_status status);
+    hf_op op;           /* of a failure */
+    hf_depot_entry next;      /* the entry afterwards */
+    hf_snap *snap;      /* what is visible afterwards; NULL = the entry stays as it is */
+    bool is_synced;     /* the commit must be durable */
+    hf_write writes[HF_CHANGE_WRITES_MAX];
+    size_t write_count;
+    hf_buf rows[HF_CHANGE_WRITES_MAX]; /* bytes of the records */
+    hf_list asks;       /* callers that wait for it; under the lock */
+    hf_depot_flight *flight;
+    hf_pending *row;
+    hf_space *space;
+    bool is_hard, drops, is_all;
+    bool is_ignored;    /* nothing changes */
+    hf_pending *mate;   /* the row that takes the new value */
+    hf_value *merged;   /* of a conflict; a reference */
+    void *what;         /* of a send */
+    hf_status status;
+    uint64_t number;
+    hf_depot_place place;
+};
+
+/* ---- Watchers ------------------------------------------------------------------------------------------------------------- */
+
+struct hf_watcher {
+    hf_spin lock; /* first: hf_wait.object. Guards the queue */
+    hf_depot *depot; /* a reference */
+    hf_node node;    /* in slot->watchers */
+    hf_slot *slot;   /* held; NULL = closed */
+    hf_ask_rule rule;
+    hf_flow_mode mode;
+    size_t capacity;
+    hf_span refresh;
+    hf_depot_timer_node timer; /* of .refresh */
+    hf_depot_flight *flight; /* held */
+    bool has_value;          /* it was shown one, and not GONE after it */
+    hf_node in_all;          /* in depot->all_watchers */
+    hf_depot_event *events; /* a ring */
+    size_t first, count;
+    uint64_t dropped;
+    bool is_closed; /* the depot is gone */
+    hf_list waiters;
+    hf_post post;
+    uint64_t seen; /* version of the last DATA or GONE */
+    bool has_seen;
+};
+
+/* ---- Housekeeping: housekeep.c ---------------------------------------------------------------------------------------------- */
+
+typedef struct hf_depot_keeping {
+    hf_depot *depot;
+    hf_depot_timer_node timer;
+    hf_post post;
+    hf_store_request scan;
+    hf_arena arena; /* of the scan */
+    bool is_scanning;
+    char next[HF_DEPOT_KEY_LEN_MAX + 1]; /* the key where the next step begins */
+    size_t next_len;
+    uint64_t bytes[65]; /* of the pass so far, by class of age */
+    unsigned cutoff;    /* values of this class of age and older go */
+} hf_depot_keeping;
+
+/* By the driver, once. */
+void hf_depot_keep_house(hf_depot *depot);
+
+/* ---- The depot ------------------------------------------------------------------------------------------------------------ */
+
+enum { HF_ORIGINS = 64 };
+
+struct hf_depot {
+    hf_spin lock; /* first: hf_wait.object. Guards inbox, is_driven, waiters' lists, users, keeper */
+    hf_list inbox;
+    bool is_driven;
+    const hf_fiber *_Atomic driver; /* who drives: a callback of the depot must not call it */
+    unsigned users;                 /* calls inside */
+    bool is_closing;
+    hf_list keeper_waits;           /* the keeper, when it sleeps */
+    bool keeper_ends;
+    bool timer_moved;    /* the keeper sleeps until another moment than the first timer's */
+    bool tick_is_posted; /* `tick` is in the inbox */
+    hf_list closer_waits; /* hf_depot_close, until no call is inside */
+    atomic_uint refs; /* the owner's, and one per watcher */
+
+    hf_runtime *rt;
+    const char *name;
+    hf_depot_options options; /* with the defaults filled in */
+    hf_scope *scope;
+    const hf_fiber *owner;
+    uint64_t seed; /* of the hashes of keys */
+    hf_rng rng;
+    bool jitter_is_full; /* tests: every pause is as long as it may be */
+
+    hf_cache *memory;
+    hf_keys slots;
+    hf_keys spaces;
+    _Atomic(uint64_t) generation; /* of all */
+    _Atomic(uint64_t) hard;
+    uint64_t generation_last, hard_last; /* as decided; may not be written yet */
+    uint64_t stir; /* counts writes and invalidations, over all keys */
+
+    hf_list all_flights;
+    hf_list all_watchers;
+    hf_list queue[3];      /* flights that wait for a permit, by urgency: high, normal, low */
+    size_t flights;        /* that fly */
+    size_t flight_count;   /* in all */
+    size_t refreshes;      /* held by the depot */
+    size_t sends;          /* under way */
+    size_t works;          /* fibers under way */
+    size_t loads;          /* reads under way */
+    hf_breaker breakers[HF_ORIGINS];
+    bool is_offline;
+    bool is_ending; /* nothing new is sent or fetched */
+
+    hf_list rows; /* hf_pending in the order of their sequence */
+    size_t row_count;
+    size_t row_bytes;
+    uint64_t sequence_next;
+
+    struct hf_source *source; /* NULL = memory only */
+    hf_list batch;            /* changes that wait for the next commit */
+    hf_list committing;       /* changes of the commit under way */
+    bool is_committing;
+    hf_status broken;         /* the source takes nothing any more */
+
+    hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
+    hf_list senders; /* slots with a write that may be sent now */
+    size_t watcher_count;
+    hf_depot_keeping keeping;
+    hf_depot_counts counts;
+    int64_t complained_at; /* the log heard of values that were not kept */
+    hf_ask *closer; /* hf_depot_close, until nothing is under way */
+    hf_post tick;
+};
+
+static inline int64_t hf_depot_wall(const hf_depot *depot)
+{
+    return depot->rt->env->ops->wall_now(depot->rt->env).ns;
+}
+
+/* By the driver. */
+static inline double hf_depot_chance(hf_depot *depot)
+{
+    return depot->jitter_is_full ? 1.0 : hf_rule_chance(&depot->rng);
+}
+/* By a fiber of a flight. */
+double hf_depot_chance_of(hf_depot *depot);
+
+/* ---- drive.c --------------------------------------------------------------------------------------------------------------- */
+
+/* Posts, and drives unless somebody else does. Outside the library. */
+void hf_depot_post(hf_depot *depot, hf_post *post);
+/* Posts, and lets the keeper drive unless somebody else does: for the thread of the store, and inside the library. */
+void hf_depot_post_quietly(hf_depot *depot, hf_post *post);
+/* Posts an ask and waits for its answer. The failure is then the last one of the caller. `verb`: for messages. */
+hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb,
+                       hf_span timeout);
+/* By the driver: the ask is over. Its failure is in ask->op or ask->failure. */
+void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status);
+/* By the driver: the ask waits in this list. False: it wants out, and was answered. */
+bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list);
+/* By the driver: takes the first ask out of a list; NULL = none is left. */
+hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list);
+/* The keeper: drives when nobody else does, and watches the timers. */
+hf_status hf_depot_keeper(void *arg);
+/* Begins a verb: counts the caller. Fails: HF_ERR_CLOSED, HF_ERR_MISUSE (a callback of the depot). */
+hf_status hf_depot_enter(hf_depot *depot, const char *verb);
+void hf_depot_leave(hf_depot *depot);
+/* Hands an operation's failure to the caller. */
+hf_status hf_depot_raise(hf_depot *depot, const hf_op *op);
+/* Sets a timer; without memory it does not ring. */
+void hf_depot_timer(hf_depot *depot, hf_depot_timer_node *timer, int64_t when_ns);
+
+/* As hf_depot_ask, but nothing ends the wait: for calls that release something. */
+void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb);
+/* The keeper ends when it is told. */
+void hf_depot_end_keeper(hf_depot *depot);
+
+/* ---- depot.c ----------------------------------------------------------------------------------------------------------------- */
+
+/* hf_depot_open with a store of the depot's tables instead of a file; takes it, also on failure. NULL = none. */
+hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depot_options *options, hf_store *store);
+void hf_depot_send_what_is_left(hf_depot *depot);
+/* By the driver, when it has nothing to do: the closer hears of it. */
+void hf_depot_look_at_end(hf_depot *depot);
+void hf_depot_unref(hf_depot *depot);
+
+/* ---- snap.c ------------------------------------------------------------------------------------------------------------------ */
+
+hf_space *hf_depot_space(hf_depot *depot, hf_str ns); /* NULL = no memory */
+/* Takes its own references. NULL = no memory. */
+hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
+                     bool is_pending, hf_depot_place place);
+/* What the rules see of it now, but for is_blocked. */
+hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now);
+/* The snapshot in memory, with a reference; NULL = none. */
+hf_snap *hf_memory_get(hf_depot *depot, hf_str key);
+void hf_memory_put(hf_depot *depot, hf_str key, hf_snap *snap);
+void hf_memory_remove(hf_depot *depot, hf_str key);
+/* A text with its NUL; NULL = no memory. */
+static inline hf_value *hf_text_value(const char *text)
+{
+    hf_value *value = NULL;
+    return hf_value_copy(text, strlen(text) + 1, &value) == HF_OK ? value : NULL;
+}
+static inline const char *hf_value_text(const hf_value *value)
+{
+    return value != NULL ? hf_value_data(value) : NULL;
+}
+
+/* ---- slot.c ------------------------------------------------------------------------------------------------------------------ */
+
+/* Finds or makes the slot of a key, and holds it. NULL = no memory. */
+hf_slot *hf_slot_hold(hf_depot *depot, hf_str key);
+void hf_slot_let_go(hf_depot *depot, hf_slot *slot);
+static inline hf_str hf_slot_key(const hf_slot *slot)
+{
+    return hf_str_of_len(slot->bytes, slot->key.len);
+}
+/* Whether it is known; else it begins to load, and `ask` (may be NULL) is acted on again when it is. False with an ask that wants out: it was
+ * answered. */
+bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
+/* The visible value of `entry` with the pending writes of the slot folded in: without `except`, or with `more` in its place; `more` without `except` comes
+ * last. A patch that does not fit any more is left out, but one that comes last is a failure. Fails: what .apply returned. */
+hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
+                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending);
+hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
+
+/* ---- flight.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* Whether the origin is not asked for this key now; `*ret_wait`: for how long at least. */
+bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t *ret_wait);
+/* The flight of the slot that serves this freshness, or a new one; it is held by the caller. NULL = no memory. */
+hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, bool *ret_joined);
+/* A holder leaves; the last one ends it. */
+void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight);
+/* A refresh that belongs to the depot, if there is room for one. */
+void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency);
+/* At close: all flights end, and their waiters with this status. */
+void hf_flight_end_all(hf_depot *depot);
+void hf_depot_start_flights(hf_depot *depot);
+unsigned hf_depot_origin(hf_depot *depot, hf_str key);
+/* One call of a fetcher or pusher, within its time. On the fiber of a flight or a send. */
+hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg);
+/* When such a call ends. */
+hf_instant hf_depot_attempt_deadline(const hf_depot *depot);
+/* What became of it, after it returned `status`. */
+hf_reply_class hf_depot_classify(const hf_reply *reply, hf_status status);
+hf_breaker_end hf_depot_end_of(hf_status status, hf_reply_class why);
+/* On such a fiber: asks the breaker. Fails: HF_ERR_UNAVAILABLE, HF_ERR_CANCELED. */
+hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe);
+
+/* ---- read.c ------------------------------------------------------------------------------------------------------------------ */
+
+void hf_read_act(hf_depot *depot, hf_post *post);
+/* The flight of these asks is over. */
+void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
+
+/* ---- change.c ---------------------------------------------------------------------------------------------------------------- */
+
+hf_change *hf_change_new(hf_depot *depot, hf_slot *slot); /* holds the slot; NULL = no memory */
+void hf_change_free(hf_depot *depot, hf_change *change);
+/* Its turn comes after the changes of its key that are there. */
+void hf_change_begin(hf_depot *depot, hf_change *change);
+/* Adds a row of a table to the writes. */
+hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key key);
+void hf_change_delete(hf_depot *depot, hf_change *change, hf_table table, hf_key key);
+/* By `decide`, when `next` is set: makes the snapshot, counts the version, and adds the row of the entry to the writes. */
+hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more);
+/* By `apply`: entry and snapshot become those of the slot; memory, then watchers (depot-D6). `is_renewed`: watchers hear of it although the
+ * value is the same. */
+void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed);
+/* Answers all callers that wait for the change. */
+void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status);
+void hf_depot_commit(hf_depot *depot);
+
+/* ---- write.c ----------------------------------------------------------------------------------------------------------------- */
+
+void hf_depot_start_sends(hf_depot *depot);
+/* The writes of a slot have changed: the first one is sent when it may be. */
+void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot);
+/* Online again: all of them. */
+void hf_depot_look_at_all_sends(hf_depot *depot);
+void hf_pending_free(hf_depot *depot, hf_pending *row);
+/* The write is settled or given up: its waiters hear of it. */
+void hf_pending_over(hf_depot *depot, hf_pending *row, hf_status status, hf_failure_box *failure);
+void hf_pending_link(hf_depot *depot, hf_pending *row);
+void hf_pending_unlink(hf_depot *depot, hf_pending *row);
+bool hf_pending_is_folded(const hf_pending *row);
+/* At close: callers of writes that are not sent yet. */
+void hf_pending_end_all(hf_depot *depot);
+/* The same for handles of writes that are left. */
+void hf_depot_drop_rows(hf_depot *depot);
+
+/* ---- watch.c ----------------------------------------------------------------------------------------------------------------- */
+
+/* The visible value of the slot has changed, or its age has. */
+void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed);
+/* A fetch has failed. */
+void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status);
+/* After an invalidation: watchers that are not local fetch again. */
+void hf_watch_again(hf_depot *depot, hf_slot *slot);
+void hf_watch_close_all(hf_depot *depot);
+
+/* The slot's flight is over: no watcher holds it any more. */
+void hf_watch_landed(hf_slot *slot);
+
+/* ---- source.c ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct hf_source hf_source;
+typedef struct hf_load hf_load;
+/* Opens the file, reads generations and pending writes. */
+hf_status hf_source_open(hf_op *op, hf_depot *depot, const char *file);
+/* The same with a store of the depot's tables, which it takes. */
+hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
+void hf_source_close(hf_depot *depot);
+/* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
+bool hf_source_load(hf_depot *depot, hf_slot *slot);
+/* Writes depot->batch; each change is applied afterwards. */
+void hf_source_commit(hf_depot *depot);
+/* A request of the depot's own; its `done` posts. */
+void hf_source_submit(hf_depot *depot, hf_store_request *request);
+/* slot.c: the entry of the slot is this one. */
+void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
+/* The changes of a slot that is known now. */
+void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
+/* By the source: the change is written, or not. */
+void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
+
+/* ---- row.c: records of the file ------------------------------------------------------------------------------------------------ */
+
+void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry);
+/* Takes references; false: the bytes are not an entry, or there is no memory (`*ret_no_memory`). */
+bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory);
+void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row);
+bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool *ret_no_memory);
+void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard);
+bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard);
+
+#endif

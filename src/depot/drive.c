@@ -1,0 +1,450 @@
+/* The inbox and its driver.
+ *
+ *     post:   push; nobody drives? -> drive: take all, act, settle, until nothing is left
+ *     ask:    the same, then park until answered. A cancel or a deadline takes the ask out of the inbox or of the list it waits in
+ *             (`abort_ask`); while the driver has it, it is only marked, and the driver answers it when it would park it.
+ *
+ * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's functions: they wake the
+ * keeper, a fiber of the depot. It also watches the timers. */
+#include "depot/depot_private.h"
+
+#include "fiber/verbs.h"
+
+/* ---- Driving -------------------------------------------------------------------------------------------------------- */
+
+static void settle(hf_depot *depot)
+{
+    hf_depot_start_flights(depot);
+    hf_depot_start_sends(depot);
+    hf_depot_commit(depot);
+    hf_depot_look_at_end(depot);
+}
+
+/* The caller has set is_driven. */
+static void drive(hf_depot *depot)
+{
+    const hf_fiber *self = (const hf_fiber *)(void *)hf_self_get();
+    atomic_store_explicit(&depot->driver, self, memory_order_relaxed);
+    for (;;) {
+        hf_spin_lock(&depot->lock);
+        hf_assert(depot->is_driven);                           /* depot-D1 */
+        hf_node *node = hf_list_pop_front(&depot->inbox); /* the rest stays, where an abort finds it */
+        hf_spin_unlock(&depot->lock);
+        hf_post *post = node != NULL ? HF_CONTAINER(node, hf_post, node) : NULL;
+        if (post != NULL) {
+            post->act(depot, post);
+            continue;
+        }
+        settle(depot);
+        hf_spin_lock(&depot->lock);
+        bool is_over = hf_list_is_empty(&depot->inbox);
+        if (is_over) {
+            atomic_store_explicit(&depot->driver, NULL, memory_order_relaxed);
+            depot->is_driven = false;
+        }
+        hf_spin_unlock(&depot->lock);
+        if (is_over) {
+            return;
+        }
+    }
+}
+
+/* Under the lock: the keeper, claimed, if it sleeps. */
+static hf_wait *claim_keeper(hf_depot *depot)
+{
+    hf_node *node = hf_list_pop_front(&depot->keeper_waits);
+    return node != NULL ? HF_CONTAINER(node, hf_wait, node) : NULL;
+}
+
+static void wake(hf_depot *depot, hf_wait *wait)
+{
+    hf_fiber *self = hf_enter(depot->rt);
+    if (wait != NULL && self != NULL) {
+        hf_wake(wait, HF_OK);
+    }
+    if (self != NULL) {
+        hf_leave(self);
+    }
+}
+
+/* Pushes; true: the caller drives. */
+static bool push(hf_depot *depot, hf_post *post)
+{
+    hf_spin_lock(&depot->lock);
+    hf_list_push_back(&depot->inbox, &post->node);
+    bool drives = !depot->is_driven;
+    depot->is_driven = true;
+    hf_spin_unlock(&depot->lock);
+    return drives;
+}
+
+/* The keeper sleeps until the first timer: wakes it if that is another one now. */
+static void after_driving(hf_depot *depot)
+{
+    hf_spin_lock(&depot->lock);
+    hf_wait *keeper = depot->timer_moved ? claim_keeper(depot) : NULL;
+    depot->timer_moved = false;
+    hf_spin_unlock(&depot->lock);
+    if (keeper != NULL) {
+        wake(depot, keeper);
+    }
+}
+
+void hf_depot_post(hf_depot *depot, hf_post *post)
+{
+    if (push(depot, post)) {
+        drive(depot);
+        after_driving(depot);
+    }
+}
+
+void hf_depot_post_quietly(hf_depot *depot, hf_post *post)
+{
+    hf_spin_lock(&depot->lock);
+    hf_list_push_back(&depot->inbox, &post->node);
+    hf_wait *keeper = depot->is_driven ? NULL : claim_keeper(depot);
+    hf_spin_unlock(&depot->lock);
+    if (keeper != NULL) {
+        hf_wake(keeper, HF_OK);
+    }
+}
+
+/* ---- Asks ----------------------------------------------------------------------------------------------------------- */
+
+static bool abort_ask(hf_wait *wait)
+{
+    hf_ask *ask = HF_CONTAINER(wait, hf_ask, wait);
+    hf_depot *depot = wait->object;
+    bool claimed = true;
+    hf_spin_lock(&depot->lock);
+    if (hf_node_is_linked(&ask->post.node)) {
+        hf_list_remove(&ask->post.node);
+    } else if (hf_node_is_linked(&wait->node)) {
+        hf_list_remove(&wait->node);
+    } else {
+        ask->wants_out = true;
+        claimed = false;
+    }
+    hf_spin_unlock(&depot->lock);
+    return claimed;
+}
+
+void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status)
+{
+    const hf_fiber *driver = atomic_load_explicit(&depot->driver, memory_order_relaxed);
+    hf_assert(!hf_node_is_linked(&ask->post.node) && !hf_node_is_linked(&ask->wait.node)); /* depot-D3 */
+    hf_slot *slot = ask->slot;
+    hf_depot_flight *flight = ask->flight;
+    ask->slot = NULL;
+    ask->flight = NULL;
+    if (ask->wait.fiber == driver) { /* it is not parked: it drives */
+        ask->wait.status = status;
+        ask->is_done = true;
+    } else {
+        hf_fiber *self = hf_enter(depot->rt);
+        hf_wake(&ask->wait, status); /* from here on the ask may be gone */
+        if (self != NULL) {
+            hf_leave(self);
+        }
+    }
+    if (flight != NULL) {
+        hf_flight_get_off(depot, flight);
+    }
+    if (slot != NULL) {
+        hf_slot_let_go(depot, slot);
+    }
+}
+
+/* The status of an ask that wants out. */
+static hf_status out_status(const hf_depot *depot, const hf_ask *ask)
+{
+    return hf_rt_now(depot->rt).ns >= ask->deadline.ns ? HF_ERR_TIMEOUT : HF_ERR_CANCELED;
+}
+
+bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list)
+{
+    hf_spin_lock(&depot->lock);
+    bool stays = !ask->wants_out;
+    if (stays) {
+        hf_list_push_back(list, &ask->wait.node);
+    }
+    hf_spin_unlock(&depot->lock);
+    if (!stays) {
+        hf_depot_answer(depot, ask, out_status(depot, ask));
+    }
+    return stays;
+}
+
+hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list)
+{
+    hf_spin_lock(&depot->lock);
+    hf_node *node = hf_list_pop_front(list);
+    hf_spin_unlock(&depot->lock);
+    return node != NULL ? HF_CONTAINER(HF_CONTAINER(node, hf_wait, node), hf_ask, wait) : NULL;
+}
+
+/* What an ask that was taken back still holds. */
+typedef struct leaving {
+    hf_post post;
+    hf_slot *slot;
+    hf_depot_flight *flight;
+} leaving;
+
+static void act_leave(hf_depot *depot, hf_post *post)
+{
+    leaving *one = HF_CONTAINER(post, leaving, post);
+    if (one->flight != NULL) {
+        hf_flight_get_off(depot, one->flight);
+    }
+    hf_slot_let_go(depot, one->slot);
+    hf_rt_free(depot->rt, one, sizeof *one);
+}
+
+/* The ask was aborted: what it holds goes back. It is on its caller's stack, so the message is not part of it. */
+static void take_back(hf_depot *depot, const hf_ask *ask)
+{
+    hf_assert(ask->slot != NULL);
+    leaving *one = hf_rt_alloc(depot->rt, sizeof *one);
+    while (one == NULL) {      /* a few bytes; without them the fetch would never end */
+        HF_IGNORE(hf_yield()); /* the caller may be canceled */
+        one = hf_rt_alloc(depot->rt, sizeof *one);
+    }
+    one->slot = ask->slot;
+    one->flight = ask->flight;
+    one->post.act = act_leave;
+    hf_depot_post(depot, &one->post);
+}
+
+hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb,
+                       hf_span timeout)
+{
+    hf_wait_kind *kind = &ask->kind;
+    *kind = (hf_wait_kind){verb, abort_ask};
+    hf_fiber *self = hf_enter(depot->rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_status status = hf_may_wait(self, verb);
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    ask->post.act = act;
+    hf_op_init(&ask->op);
+    ask->deadline = timeout.ns == 0 ? HF_INSTANT_NEVER : hf_self_deadline(self, depot->rt, timeout);
+    hf_wait_init(&ask->wait, self, kind, depot, depot->name);
+    hf_sync_point(self);
+    bool drives = push(depot, &ask->post);
+    hf_leave(self);
+    if (drives) {
+        drive(depot);
+        after_driving(depot);
+    }
+    self = hf_enter(depot->rt);
+    hf_assert(self != NULL);
+    bool was_aborted = false;
+    if (ask->is_done) {
+        status = ask->wait.status;
+    } else {
+        status = hf_park(self, &ask->wait, ask->deadline);
+        was_aborted = (status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT || status == HF_ERR_NOMEM) && ask->slot != NULL;
+    }
+    if (ask->failure != NULL) {
+        hf_self_fail(self, ask->failure);
+        ask->failure = NULL;
+        status = hf_self_return(self, status);
+    } else if (ask->op.status != HF_OK && ask->op.status == status) {
+        status = hf_op_end(self, &ask->op);
+    } else if (status != HF_OK) {
+        hf_self_note(self, status, verb);
+    }
+    hf_leave(self);
+    if (was_aborted) {
+        take_back(depot, ask);
+    }
+    return status;
+}
+
+static const hf_wait_kind TELL = {"hf_depot", NULL};
+
+void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb)
+{
+    hf_fiber *self = hf_enter(depot->rt);
+    hf_assert(self != NULL && verb != NULL);
+    ask->post.act = act;
+    hf_op_init(&ask->op);
+    ask->deadline = HF_INSTANT_NEVER;
+    hf_wait_init(&ask->wait, self, &TELL, depot, depot->name);
+    hf_sync_point(self);
+    bool drives = push(depot, &ask->post);
+    hf_leave(self);
+    if (drives) {
+        drive(depot);
+        after_driving(depot);
+    }
+    self = hf_enter(depot->rt);
+    hf_assert(self != NULL);
+    if (!ask->is_done) {
+        (void)hf_park(self, &ask->wait, HF_INSTANT_NEVER);
+    }
+    hf_leave(self);
+}
+
+/* ---- The keeper ------------------------------------------------------------------------------------------------------- */
+
+static bool abort_keeper(hf_wait *wait)
+{
+    return hf_wait_abort_linked(wait);
+}
+
+static const hf_wait_kind KEEPER = {"hf_depot", abort_keeper};
+static const hf_wait_kind KEEPER_LAST = {"hf_depot", NULL};
+
+static void fire(hf_depot *depot)
+{
+    for (;;) {
+        hf_heap_node *first = hf_heap_first(&depot->timers);
+        if (first == NULL || first->key > hf_rt_now(depot->rt).ns) {
+            return;
+        }
+        hf_heap_remove(&depot->timers, first);
+        hf_depot_timer_node *timer = HF_CONTAINER(first, hf_depot_timer_node, node);
+        timer->ring(depot, timer);
+    }
+}
+
+static void act_tick(hf_depot *depot, hf_post *post)
+{
+    (void)post;
+    hf_spin_lock(&depot->lock);
+    depot->tick_is_posted = false;
+    hf_spin_unlock(&depot->lock);
+    fire(depot);
+}
+
+void hf_depot_timer(hf_depot *depot, hf_depot_timer_node *timer, int64_t when_ns)
+{
+    if (hf_heap_set(&depot->timers, &timer->node, when_ns) == HF_OK && hf_heap_first(&depot->timers) == &timer->node) {
+        hf_spin_lock(&depot->lock);
+        depot->timer_moved = true;
+        hf_spin_unlock(&depot->lock);
+    }
+}
+
+static void post_tick(hf_depot *depot)
+{
+    hf_spin_lock(&depot->lock);
+    bool posts = !depot->tick_is_posted;
+    depot->tick_is_posted = true;
+    hf_spin_unlock(&depot->lock);
+    if (posts) {
+        depot->tick.act = act_tick;
+        hf_depot_post(depot, &depot->tick);
+    }
+}
+
+hf_status hf_depot_keeper(void *arg)
+{
+    hf_depot *depot = arg;
+    bool is_canceled = false;
+    for (;;) {
+        hf_fiber *self = hf_enter(depot->rt);
+        hf_assert(self != NULL);
+        hf_wait wait;
+        hf_wait_init(&wait, self, is_canceled ? &KEEPER_LAST : &KEEPER, depot, depot->name);
+        hf_sync_point(self);
+        hf_spin_lock(&depot->lock);
+        bool ends = depot->keeper_ends;
+        bool drives = !ends && !depot->is_driven && !hf_list_is_empty(&depot->inbox);
+        hf_heap_node *first = NULL;
+        bool sleeps = !ends && !drives;
+        if (drives) {
+            depot->is_driven = true;
+        } else if (sleeps) {
+            /* The heap belongs to the driver; while somebody drives, after_driving wakes the keeper if the first timer moves. */
+            first = depot->is_driven || is_canceled ? NULL : hf_heap_first(&depot->timers);
+            hf_list_push_back(&depot->keeper_waits, &wait.node);
+            depot->timer_moved = depot->is_driven;
+        }
+        hf_instant until = first != NULL ? (hf_instant){first->key} : HF_INSTANT_NEVER;
+        hf_spin_unlock(&depot->lock);
+        hf_status status = sleeps ? hf_park(self, &wait, until) : HF_OK;
+        hf_leave(self);
+        if (ends) {
+            return HF_OK;
+        }
+        if (drives) {
+            drive(depot);
+        }
+        is_canceled = is_canceled || status == HF_ERR_CANCELED;
+        if (status == HF_ERR_TIMEOUT) {
+            post_tick(depot);
+        }
+    }
+}
+
+void hf_depot_end_keeper(hf_depot *depot)
+{
+    hf_spin_lock(&depot->lock);
+    depot->keeper_ends = true;
+    hf_wait *keeper = claim_keeper(depot);
+    hf_spin_unlock(&depot->lock);
+    wake(depot, keeper);
+}
+
+/* ---- Verbs ------------------------------------------------------------------------------------------------------------ */
+
+hf_status hf_depot_raise(hf_depot *depot, const hf_op *op)
+{
+    hf_fiber *self = hf_enter(depot != NULL ? depot->rt : NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    HF_LEAVE(self, hf_op_end(self, op));
+}
+
+hf_status hf_depot_enter(hf_depot *depot, const char *verb)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (depot == NULL) {
+        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s needs a depot", verb);
+        return hf_depot_raise(NULL, &op);
+    }
+    const hf_fiber *self = (const hf_fiber *)(void *)hf_self_get();
+    if (self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self) {
+        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s was called by a function that depot '%s' has called: it must not wait for the depot",
+                         verb, depot->name);
+        return hf_depot_raise(depot, &op);
+    }
+    hf_spin_lock(&depot->lock);
+    bool is_open = !depot->is_closing;
+    depot->users += is_open;
+    hf_spin_unlock(&depot->lock);
+    if (!is_open) {
+        (void)hf_fail_at(&op, HF_ERR_CLOSED, verb, "depot '%s' is closed", depot->name);
+        return hf_depot_raise(depot, &op);
+    }
+    return HF_OK;
+}
+
+void hf_depot_leave(hf_depot *depot)
+{
+    hf_spin_lock(&depot->lock);
+    hf_assert(depot->users > 0);
+    depot->users--;
+    /* The closer waits for the last call; it looks again when the keeper drives. From the unlock on the depot may be gone. */
+    hf_wait *closer = NULL;
+    if (depot->users == 0 && depot->is_closing) {
+        hf_node *node = hf_list_pop_front(&depot->closer_waits);
+        closer = node != NULL ? HF_CONTAINER(node, hf_wait, node) : NULL;
+    }
+    hf_runtime *rt = depot->rt;
+    hf_spin_unlock(&depot->lock);
+    if (closer != NULL) {
+        hf_fiber *self = hf_enter(rt);
+        hf_wake(closer, HF_OK);
+        if (self != NULL) {
+            hf_leave(self);
+        }
+    }
+}

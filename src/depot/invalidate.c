@@ -1,0 +1,206 @@
+/* Invalidation: of a key by its row, of a namespace and of all by a number that rises (DP3). */
+#include "depot/depot_private.h"
+
+#include "fiber/verbs.h"
+
+/* ---- One key --------------------------------------------------------------------------------------------------------------- */
+
+static hf_status decide_key(hf_depot *depot, hf_change *change)
+{
+    hf_slot *slot = change->slot;
+    hf_entry_copy(&change->next, &slot->entry);
+    change->place = slot->snap->place;
+    change->is_synced = true;
+    if (change->is_hard) {
+        uint64_t version = change->next.version;
+        hf_entry_drop(&change->next);
+        change->next = hf_entry_none(depot, slot->space);
+        change->next.version = version;
+    } else if (change->next.kind == HF_ENTRY_VALUE) {
+        change->next.is_unusable = true;
+    } else {
+        uint64_t version = change->next.version;
+        hf_entry_drop(&change->next);
+        change->next = hf_entry_none(depot, slot->space);
+        change->next.version = version;
+    }
+    return hf_change_fold(depot, change, NULL, NULL);
+}
+
+static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
+{
+    hf_slot *slot = change->slot;
+    if (status == HF_OK) {
+        slot->stirred = ++depot->stir;
+        if (slot->flight != NULL) {
+            slot->flight->is_void = true;
+        }
+        hf_change_show(depot, change, false);
+        hf_watch_again(depot, slot);
+    }
+    hf_change_tell(depot, change, status);
+    hf_change_free(depot, change);
+}
+
+static void act_key(hf_depot *depot, hf_post *post)
+{
+    hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
+    if (slot != NULL) {
+        hf_slot_let_go(depot, slot); /* the change holds it */
+    }
+    if (change == NULL) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for an invalidation"));
+        return;
+    }
+    change->is_hard = ask->is_hard;
+    change->decide = decide_key;
+    change->apply = apply_key;
+    if (!hf_depot_park(depot, ask, &change->asks)) {
+        hf_change_free(depot, change);
+        return;
+    }
+    hf_change_begin(depot, change);
+}
+
+hf_status hf_depot_invalidate_with(hf_depot *depot, hf_depot_key key, const hf_depot_invalidate_options *options)
+{
+    HF_OPTIONS(hf_depot_invalidate_options, options, hf_depot_invalidate);
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_invalidate));
+    HF_TRY(hf_depot_enter(depot, "hf_depot_invalidate"));
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = HF_OK;
+    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
+        status = hf_depot_raise(depot, &op);
+    } else {
+        hf_ask ask = {.key = &bytes, .is_hard = options->hard};
+        status = hf_depot_ask(depot, &ask, act_key, "hf_depot_invalidate", hf_nanoseconds(0));
+    }
+    hf_depot_leave(depot);
+    return status;
+}
+
+/* ---- A namespace, or all ------------------------------------------------------------------------------------------------------ */
+
+static hf_status decide_space(hf_depot *depot, hf_change *change)
+{
+    hf_space *space = change->space;
+    uint64_t *last = space != NULL ? &space->generation_last : &depot->generation_last;
+    uint64_t *hard_last = space != NULL ? &space->hard_last : &depot->hard_last;
+    uint64_t generation = ++*last; /* several may be in one commit */
+    *hard_last = change->is_hard ? generation : *hard_last;
+    uint64_t hard = *hard_last;
+    change->number = generation;
+    if (depot->source != NULL) {
+        hf_buf *out = space != NULL
+                          ? hf_change_put(depot, change, HF_TABLE_SPACE, (hf_key){.text = hf_str_of_len(space->bytes, space->name.len)})
+                          : hf_change_put(depot, change, HF_TABLE_META, (hf_key){.text = HF_STR("generation")});
+        hf_row_put_space(out, generation, hard);
+    }
+    change->is_synced = true;
+    return HF_OK;
+}
+
+/* A watched key of the namespace: its watchers see that it is gone, and fetch again. */
+static void touch(hf_depot *depot, hf_slot *slot, bool is_hard)
+{
+    slot->stirred = depot->stir;
+    if (slot->load != HF_SLOT_KNOWN || hf_list_is_empty(&slot->watchers)) {
+        return;
+    }
+    if (is_hard) {
+        hf_watch_show(depot, slot, true);
+    }
+    hf_watch_again(depot, slot);
+}
+
+typedef struct touching {
+    hf_depot *depot;
+    const hf_space *space;
+    bool is_hard;
+} touching;
+
+static void touch_all(const touching *what, hf_key_node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    hf_slot *slot = HF_CONTAINER(node, hf_slot, key);
+    for (int i = 0; i < 4; i++) {
+        touch_all(what, node->child[i]);
+    }
+    if (what->space == NULL || slot->space == what->space) {
+        touch(what->depot, slot, what->is_hard);
+    }
+}
+
+static void apply_space(hf_depot *depot, hf_change *change, hf_status status)
+{
+    hf_space *space = change->space;
+    if (status == HF_OK) {
+        uint64_t generation = change->number;
+        hf_assert(generation > atomic_load(space != NULL ? &space->generation : &depot->generation));
+        depot->stir++;
+        atomic_store(space != NULL ? &space->generation : &depot->generation, generation);
+        if (change->is_hard) {
+            atomic_store(space != NULL ? &space->hard : &depot->hard, generation);
+        }
+        touching what = {depot, space, change->is_hard};
+        touch_all(&what, depot->slots.root);
+    }
+    hf_change_tell(depot, change, status);
+    hf_change_free(depot, change);
+}
+
+static void act_space(hf_depot *depot, hf_post *post)
+{
+    hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    hf_space *space = ask->what != NULL ? hf_depot_space(depot, hf_str_of(ask->what)) : NULL;
+    hf_change *change = ask->what == NULL || space != NULL ? hf_change_new(depot, NULL) : NULL;
+    if (change == NULL) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for an invalidation"));
+        return;
+    }
+    change->space = space;
+    change->is_hard = ask->is_hard;
+    change->decide = decide_space;
+    change->apply = apply_space;
+    if (!hf_depot_park(depot, ask, &change->asks)) {
+        hf_change_free(depot, change);
+        return;
+    }
+    hf_change_begin(depot, change);
+}
+
+static hf_status invalidate_space(hf_depot *depot, const char *verb, const char *ns, const hf_depot_invalidate_options *options)
+{
+    hf_ask ask = {.what = (void *)(uintptr_t)ns, .is_hard = options->hard};
+    return hf_depot_ask(depot, &ask, act_space, verb, hf_nanoseconds(0));
+}
+
+hf_status hf_depot_invalidate_namespace_with(hf_depot *depot, const char *ns, const hf_depot_invalidate_options *options)
+{
+    HF_OPTIONS(hf_depot_invalidate_options, options, hf_depot_invalidate_namespace);
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_invalidate_namespace));
+    HF_TRY(hf_depot_enter(depot, "hf_depot_invalidate_namespace"));
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = hf_depot_ns_check(&op, ns) != HF_OK
+                           ? hf_depot_raise(depot, &op)
+                           : invalidate_space(depot, "hf_depot_invalidate_namespace", ns, options);
+    hf_depot_leave(depot);
+    return status;
+}
+
+hf_status hf_depot_invalidate_all_with(hf_depot *depot, const hf_depot_invalidate_options *options)
+{
+    HF_OPTIONS(hf_depot_invalidate_options, options, hf_depot_invalidate_all);
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_invalidate_all));
+    HF_TRY(hf_depot_enter(depot, "hf_depot_invalidate_all"));
+    hf_status status = invalidate_space(depot, "hf_depot_invalidate_all", NULL, options);
+    hf_depot_leave(depot);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* Reading: what is at hand, a flight, or both, by the rules. */
+#include "depot/depot_private.h"
+
+#include "fiber/keyed/cache.h"
+#include "fiber/verbs.h"
+
+static void serve(hf_depot *depot, hf_ask *ask, hf_snap *snap, const hf_look_at *at)
+{
+    ask->snap = hf_snap_ref(snap);
+    ask->age = at->age;
+    ask->is_stale = at->local != HF_LOCAL_FRESH;
+    depot->counts.stale_served += ask->is_stale;
+    hf_depot_answer(depot, ask, HF_OK);
+}
+
+static void answer_unavailable(hf_depot *depot, hf_ask *ask, int64_t wait)
+{
+    ask->retry_after = wait;
+    hf_status status = HF_ERR_UNAVAILABLE;
+    if (depot->options.fetch == NULL) {
+        (void)hf_fail(&ask->op, status, "depot '%s' has nothing at hand, and no .fetch", depot->name);
+    } else if (depot->is_offline) {
+        (void)hf_fail(&ask->op, status, "depot '%s' is offline and has nothing at hand that would do", depot->name);
+    } else {
+        (void)hf_fail(&ask->op, status,
+                      "depot '%s' has nothing at hand that would do, and does not ask the origin for another %lld ms, because it failed",
+                      depot->name, (long long)(wait / 1000000));
+    }
+    hf_depot_answer(depot, ask, status);
+}
+
+static void answer_not_found(hf_depot *depot, hf_ask *ask)
+{
+    hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOT_FOUND, "depot '%s' has no such value", depot->name));
+}
+
+void hf_read_act(hf_depot *depot, hf_post *post)
+{
+    hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (depot->is_ending) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_CLOSED, "depot '%s' is closed", depot->name));
+        return;
+    }
+    if (ask->slot == NULL) {
+        ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+        if (ask->slot == NULL) {
+            hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
+            return;
+        }
+    }
+    hf_slot *slot = ask->slot;
+    if (!hf_slot_know(depot, slot, ask)) {
+        return; /* it is acted on again when the key is known */
+    }
+    int64_t wait = 0;
+    bool joined = false;
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    at.is_blocked = hf_depot_is_blocked(depot, slot, ask->is_forced, &wait);
+    hf_move move = hf_rule_get(&ask->rule, &at);
+    if (ask->is_prefetch) {
+        if (move == HF_MOVE_FETCH || move == HF_MOVE_SERVE_REFRESH) {
+            hf_flight_refresh(depot, slot, HF_URGENCY_LOW);
+        }
+        hf_depot_answer(depot, ask, HF_OK);
+        return;
+    }
+    switch (move) {
+    case HF_MOVE_SERVE_REFRESH:
+        hf_flight_refresh(depot, slot, HF_URGENCY_LOW);
+        serve(depot, ask, slot->snap, &at);
+        return;
+    case HF_MOVE_SERVE:
+        depot->counts.hits_source += ask->place == HF_DEPOT_SOURCE;
+        depot->counts.hits_memory += ask->place == HF_DEPOT_MEMORY;
+        serve(depot, ask, slot->snap, &at);
+        return;
+    case HF_MOVE_NOT_FOUND:
+        answer_not_found(depot, ask);
+        return;
+    case HF_MOVE_UNAVAILABLE:
+        answer_unavailable(depot, ask, wait);
+        return;
+    case HF_MOVE_FETCH:
+        break;
+    }
+    depot->counts.misses++;
+    hf_depot_flight *flight = hf_flight_board(depot, slot, ask->rule.fresh, ask->urgency, &joined);
+    if (flight == NULL) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a fetch"));
+        return;
+    }
+    depot->counts.joined += joined;
+    ask->flight = flight;
+    (void)hf_depot_park(depot, ask, &flight->waiters); /* one that wants out is answered, and leaves the flight */
+}
+
+void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
+{
+    hf_slot *slot = ask->slot;
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    ask->place = HF_DEPOT_FETCHER;
+    if (flight->status == HF_OK) {
+        if (slot->snap->kind == HF_ENTRY_VALUE) {
+            serve(depot, ask, slot->snap, &at);
+        } else { /* deleted here meanwhile */
+            answer_not_found(depot, ask);
+        }
+        return;
+    }
+    if (hf_rule_serves_stale(&ask->rule, &at, flight->why)) {
+        ask->place = HF_DEPOT_MEMORY;
+        serve(depot, ask, slot->snap, &at);
+        return;
+    }
+    if (flight->was_denied) {
+        int64_t wait = 0;
+        (void)hf_breaker_is_shut(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns, &wait);
+        answer_unavailable(depot, ask, wait);
+        return;
+    }
+    ask->failure = hf_box_ref(flight->failure);
+    hf_depot_answer(depot, ask, flight->status);
+}
+
+/* ---- Verbs ------------------------------------------------------------------------------------------------------------------- */
+
+static void fill_info(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place)
+{
+    const char *etag = hf_value_text(snap->entry.etag);
+    info->place = place;
+    info->age = hf_nanoseconds(age);
+    info->is_stale = is_stale;
+    info->is_pending = snap->is_pending;
+    info->version = snap->entry.version;
+    info->retry_after = hf_nanoseconds(0);
+    size_t len = etag != NULL ? strlen(etag) : 0;
+    memcpy(info->etag, etag != NULL ? etag : "", len);
+    info->etag[len] = '\0';
+}
+
+static hf_status check_options(hf_op *op, const hf_depot_get_options *options)
+{
+    if ((unsigned)options->fresh > HF_FRESH_LOCAL) {
+        return hf_fail(op, HF_ERR_INVALID, "%d is not a freshness", (int)options->fresh);
+    }
+    if (options->within.ns < 0) {
+        return hf_fail(op, HF_ERR_INVALID, ".within is negative");
+    }
+    return (unsigned)options->urgency <= HF_URGENCY_HIGH ? HF_OK
+                                                         : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)options->urgency);
+}
+
+typedef struct looking {
+    hf_depot *depot;
+    const hf_ask_rule *rule;
+    hf_value **ret_value;
+    hf_depot_info *ret_info;
+} looking;
+
+/* Called while memory protects the value: takes what the caller gets, and nothing else. */
+static bool look(void *arg, hf_value *value)
+{
+    const looking *one = arg;
+    const hf_snap *snap = hf_value_data(value);
+    hf_look_at at = hf_snap_look(one->depot, snap, hf_depot_wall(one->depot));
+    if (hf_rule_get(one->rule, &at) != HF_MOVE_SERVE) {
+        return false;
+    }
+    *one->ret_value = hf_value_ref(snap->value);
+    if (one->ret_info != NULL) {
+        fill_info(one->ret_info, snap, at.age, at.local != HF_LOCAL_FRESH,
+                  snap->is_pending ? HF_DEPOT_WRITE : HF_DEPOT_MEMORY);
+    }
+    return true;
+}
+
+/* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
+static bool get_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+                        hf_depot_info *ret_info)
+{
+    looking one = {depot, rule, ret_value, ret_info};
+    return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
+}
+
+static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_value **ret_value,
+                           const hf_depot_get_options *options, hf_depot_key_bytes *ret_bytes)
+{
+    if (depot == NULL || ret_value == NULL) {
+        return hf_fail_at(op, HF_ERR_MISUSE, "hf_depot_get", "hf_depot_get needs a depot and a place for the value");
+    }
+    HF_TRY(hf_depot_key_pack(op, key, ret_bytes));
+    return check_options(op, options);
+}
+
+static hf_status get_by_driver(hf_depot *depot, hf_ask *ask, hf_value **ret_value, const hf_depot_get_options *options)
+{
+    hf_status status = hf_depot_ask(depot, ask, hf_read_act, "hf_depot_get", options->timeout);
+    if (status == HF_OK) {
+        const hf_snap *snap = ask->snap;
+        *ret_value = hf_value_ref(snap->value);
+        if (options->ret_info != NULL) {
+            fill_info(options->ret_info, snap, ask->age, ask->is_stale, snap->is_pending ? HF_DEPOT_WRITE : ask->place);
+        }
+    } else if (status == HF_ERR_UNAVAILABLE && options->ret_info != NULL) {
+        options->ret_info->retry_after = hf_nanoseconds(ask->retry_after);
+    }
+    hf_snap_unref(ask->snap);
+    return status;
+}
+
+hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_value, const hf_depot_get_options *options)
+{
+    HF_OPTIONS(hf_depot_get_options, options, hf_depot_get);
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_get));
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    op.status = HF_OK; /* the rest is set with a failure */
+    if (check_get(&op, depot, key, ret_value, options, &bytes) != HF_OK) {
+        return hf_depot_raise(depot, &op);
+    }
+    hf_ask_rule rule = {.fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
+    if (get_at_once(depot, &bytes, &rule, ret_value, options->ret_info)) {
+        return HF_OK;
+    }
+    hf_ask ask = {
+        .key = &bytes,
+        .rule = rule,
+        .is_forced = options->force,
+        .urgency = options->urgency,
+        .place = HF_DEPOT_MEMORY,
+    };
+    HF_TRY(hf_depot_enter(depot, "hf_depot_get"));
+    hf_status status = get_by_driver(depot, &ask, ret_value, options);
+    hf_depot_leave(depot);
+    return status;
+}
+
+hf_status hf_depot_prefetch(hf_depot *depot, hf_depot_key key)
+{
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_prefetch));
+    HF_TRY(hf_depot_enter(depot, "hf_depot_prefetch"));
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = HF_OK;
+    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
+        status = hf_depot_raise(depot, &op);
+    } else {
+        hf_ask ask = {.key = &bytes, .is_prefetch = true};
+        status = hf_depot_ask(depot, &ask, hf_read_act, "hf_depot_prefetch", hf_nanoseconds(0));
+    }
+    hf_depot_leave(depot);
+    return status;
+}

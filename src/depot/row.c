@@ -1,0 +1,243 @@
+/* Records of the depot's file: bodies; the store's header with its checksum stands before them. Numbers are varints, texts have their length before them. The
+ * first byte is the version. */
+#include "depot/depot_private.h"
+
+enum { ENTRY_VERSION = 1, PENDING_VERSION = 1, SPACE_VERSION = 1 };
+
+static void put_number(hf_buf *out, uint64_t number)
+{
+    unsigned char bytes[10];
+    size_t len = 0;
+    do {
+        bytes[len] = (unsigned char)((number & 0x7f) | (number > 0x7f ? 0x80 : 0));
+        number >>= 7;
+        len++;
+    } while (number > 0);
+    hf_buf_put(out, bytes, len);
+}
+
+static void put_signed(hf_buf *out, int64_t number)
+{
+    put_number(out, ((uint64_t)number << 1) ^ (uint64_t)(number >> 63));
+}
+
+/* 0 = there is none; else its length and one more. */
+static void put_value(hf_buf *out, const hf_value *value)
+{
+    put_number(out, value != NULL ? hf_value_len(value) + 1 : 0);
+    if (value != NULL) {
+        hf_buf_put(out, hf_value_data(value), hf_value_len(value));
+    }
+}
+
+/* Reads with a sticky failure. */
+typedef struct reader {
+    const unsigned char *at, *end;
+    bool is_bad;
+    bool no_memory;
+} reader;
+
+static uint64_t get_number(reader *in)
+{
+    uint64_t number = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (in->at == in->end) {
+            break;
+        }
+        unsigned char byte = *in->at++;
+        if (shift == 63 && byte > 1) {
+            break;
+        }
+        number |= (uint64_t)(byte & 0x7f) << shift;
+        if ((byte & 0x80) == 0) {
+            return number;
+        }
+    }
+    in->is_bad = true;
+    return 0;
+}
+
+static int64_t get_signed(reader *in)
+{
+    uint64_t number = get_number(in);
+    return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
+}
+
+static hf_str get_bytes(reader *in, uint64_t len)
+{
+    if (in->is_bad || len > (uint64_t)(in->end - in->at)) {
+        in->is_bad = true;
+        return (hf_str){0};
+    }
+    hf_str bytes = hf_str_of_len(in->at, (size_t)len);
+    in->at += len;
+    return bytes;
+}
+
+static hf_value *get_value(reader *in)
+{
+    uint64_t len = get_number(in);
+    if (len == 0 || in->is_bad) {
+        return NULL;
+    }
+    hf_str bytes = get_bytes(in, len - 1);
+    hf_value *value = NULL;
+    if (!in->is_bad && hf_value_copy(bytes.data != NULL ? bytes.data : "", bytes.len, &value) != HF_OK) {
+        in->is_bad = in->no_memory = true;
+    }
+    return value;
+}
+
+/* A text is a value with its NUL, and no other. */
+static hf_value *get_text(reader *in)
+{
+    hf_value *value = get_value(in);
+    if (value != NULL) {
+        size_t len = hf_value_len(value);
+        const char *data = hf_value_data(value);
+        if (len == 0 || memchr(data, '\0', len) != data + len - 1) {
+            in->is_bad = true;
+        }
+    }
+    return value;
+}
+
+static reader reader_of(hf_str bytes, unsigned version)
+{
+    reader in = {.at = (const unsigned char *)bytes.data, .end = (const unsigned char *)bytes.data + bytes.len};
+    if (get_number(&in) != version) {
+        in.is_bad = true;
+    }
+    return in;
+}
+
+static bool is_whole(const reader *in)
+{
+    return !in->is_bad && in->at == in->end;
+}
+
+/* ---- Entries ---------------------------------------------------------------------------------------------------------- */
+
+void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry)
+{
+    put_number(out, ENTRY_VERSION);
+    put_number(out, (uint64_t)entry->kind << 1 | entry->is_unusable);
+    put_number(out, entry->version);
+    put_signed(out, entry->validated_at);
+    put_signed(out, entry->max_age);
+    put_number(out, entry->failures);
+    put_signed(out, entry->backoff_until);
+    put_number(out, entry->generation);
+    put_number(out, entry->generation_all);
+    put_value(out, entry->etag);
+    put_value(out, entry->last_modified);
+    put_value(out, entry->value);
+}
+
+bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory)
+{
+    reader in = reader_of(bytes, ENTRY_VERSION);
+    uint64_t kind = get_number(&in);
+    hf_depot_entry entry = {.kind = (hf_depot_entry_kind)(kind >> 1), .is_unusable = (kind & 1) != 0};
+    in.is_bad = in.is_bad || kind >> 1 > HF_ENTRY_DELETED;
+    entry.version = get_number(&in);
+    entry.validated_at = get_signed(&in);
+    entry.max_age = get_signed(&in);
+    entry.failures = (uint32_t)get_number(&in);
+    entry.backoff_until = get_signed(&in);
+    entry.generation = get_number(&in);
+    entry.generation_all = get_number(&in);
+    entry.etag = get_text(&in);
+    entry.last_modified = get_text(&in);
+    entry.value = get_value(&in);
+    bool is_good = is_whole(&in) && (entry.value != NULL) == (entry.kind == HF_ENTRY_VALUE);
+    *ret_no_memory = in.no_memory;
+    if (!is_good) {
+        hf_entry_drop(&entry);
+        return false;
+    }
+    *ret_entry = entry;
+    return true;
+}
+
+/* ---- Writes ------------------------------------------------------------------------------------------------------------ */
+
+void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row)
+{
+    put_number(out, PENDING_VERSION);
+    put_number(out, key.len);
+    hf_buf_put(out, key.data, key.len);
+    put_number(out, row->verb);
+    put_number(out, (row->state == HF_ROW_DEAD) | (unsigned)row->if_none << 1 | (unsigned)row->is_forced << 2);
+    put_number(out, row->on_conflict);
+    hf_buf_put(out, row->id, sizeof row->id);
+    put_number(out, row->attempts);
+    put_number(out, row->rounds);
+    put_signed(out, row->made_at);
+    put_number(out, row->status);
+    size_t message_len = strlen(row->message);
+    put_number(out, message_len);
+    hf_buf_put(out, row->message, message_len);
+    put_value(out, row->if_match);
+    put_value(out, row->data);
+}
+
+bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool *ret_no_memory)
+{
+    reader in = reader_of(bytes, PENDING_VERSION);
+    hf_pending row = {0};
+    hf_depot_key parts;
+    hf_str key = get_bytes(&in, get_number(&in));
+    in.is_bad = in.is_bad || !hf_depot_key_unpack(key, &parts);
+    uint64_t verb = get_number(&in);
+    uint64_t flags = get_number(&in);
+    uint64_t policy = get_number(&in);
+    in.is_bad = in.is_bad || verb > HF_WRITE_REMOVE || flags > 7 || policy > HF_CONFLICT_MERGE;
+    row.verb = (hf_write_verb)verb;
+    row.state = (flags & 1) != 0 ? HF_ROW_DEAD : HF_ROW_WAITING;
+    row.if_none = (flags & 2) != 0;
+    row.is_forced = (flags & 4) != 0;
+    row.on_conflict = (hf_conflict)policy;
+    hf_str id = get_bytes(&in, sizeof row.id);
+    if (!in.is_bad) {
+        memcpy(row.id, id.data, sizeof row.id);
+    }
+    row.attempts = (uint32_t)get_number(&in);
+    row.rounds = (uint32_t)get_number(&in);
+    row.made_at = get_signed(&in);
+    row.status = (hf_status)get_number(&in);
+    hf_str message = get_bytes(&in, get_number(&in));
+    in.is_bad = in.is_bad || message.len >= sizeof row.message;
+    if (!in.is_bad && message.len > 0) {
+        memcpy(row.message, message.data, message.len);
+    }
+    row.if_match = get_text(&in);
+    row.data = get_value(&in);
+    bool is_good = is_whole(&in) && (row.data == NULL) == (row.verb == HF_WRITE_REMOVE);
+    *ret_no_memory = in.no_memory;
+    if (!is_good) {
+        hf_value_unref(row.if_match);
+        hf_value_unref(row.data);
+        return false;
+    }
+    *ret_key = key;
+    *ret_row = row;
+    return true;
+}
+
+/* ---- Generations --------------------------------------------------------------------------------------------------------- */
+
+void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard)
+{
+    put_number(out, SPACE_VERSION);
+    put_number(out, generation);
+    put_number(out, hard);
+}
+
+bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard)
+{
+    reader in = reader_of(bytes, SPACE_VERSION);
+    *ret_generation = get_number(&in);
+    *ret_hard = get_number(&in);
+    return is_whole(&in) && *ret_hard <= *ret_generation;
+}

@@ -1,0 +1,198 @@
+/* Slots: what the depot knows of a key while something happens to it. A key to which nothing happens has no slot: it is in memory or in the source. */
+#include "depot/depot_private.h"
+
+hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
+{
+    uint64_t hash = hf_key_hash(depot->seed, key.data, key.len);
+    hf_key_node *found = hf_keys_find(&depot->slots, hash, key.data, key.len);
+    if (found != NULL) {
+        hf_slot *slot = HF_CONTAINER(found, hf_slot, key);
+        slot->holds++;
+        return slot;
+    }
+    hf_space *space = hf_depot_space(depot, hf_depot_key_ns(key));
+    hf_slot *slot = space != NULL ? hf_rt_alloc(depot->rt, sizeof *slot + key.len) : NULL;
+    if (slot == NULL) {
+        return NULL;
+    }
+    memcpy(slot->bytes, key.data, key.len);
+    slot->key.hash = hash;
+    slot->key.bytes = slot->bytes;
+    slot->key.len = key.len;
+    slot->space = space;
+    slot->holds = 1;
+    hf_list_init(&slot->loading);
+    hf_list_init(&slot->watchers);
+    hf_list_init(&slot->changes);
+    hf_list_init(&slot->rows);
+    hf_keys_add(&depot->slots, &slot->key);
+    return slot;
+}
+
+void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
+{
+    hf_assert(slot->holds > 0); /* depot-D4 */
+    if (--slot->holds > 0) {
+        return;
+    }
+    hf_assert(slot->flight == NULL && slot->sending == NULL && slot->load != HF_SLOT_LOADING &&
+              hf_list_is_empty(&slot->loading) && hf_list_is_empty(&slot->watchers) &&
+              hf_list_is_empty(&slot->changes) && hf_list_is_empty(&slot->rows)); /* depot-D4 */
+    hf_assert(!hf_node_is_linked(&slot->in_senders));
+    hf_heap_remove(&depot->timers, &slot->send_timer.node);
+    hf_keys_remove(&depot->slots, &slot->key);
+    hf_entry_drop(&slot->entry);
+    hf_snap_unref(slot->snap);
+    hf_rt_free(depot->rt, slot, sizeof *slot + slot->key.len);
+}
+
+/* ---- Folding ----------------------------------------------------------------------------------------------------------- */
+
+/* Takes and gives a reference in `*value`. */
+static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry_kind *kind, hf_value **value)
+{
+    hf_value *next = NULL;
+    switch (row->verb) {
+    case HF_WRITE_REPLACE:
+        next = hf_value_ref(row->data);
+        *kind = HF_ENTRY_VALUE;
+        break;
+    case HF_WRITE_REMOVE:
+        *kind = HF_ENTRY_DELETED;
+        break;
+    case HF_WRITE_PATCH: {
+        hf_status status = depot->options.apply(depot->options.state, *kind == HF_ENTRY_VALUE ? *value : NULL,
+                                                hf_value_data(row->data), hf_value_len(row->data), &next);
+        if (status != HF_OK || next == NULL || hf_value_len(next) > (size_t)depot->options.value_max) {
+            hf_value_unref(next);
+            return status != HF_OK ? status : next == NULL ? HF_ERR_INVALID : HF_ERR_TOO_BIG;
+        }
+        *kind = HF_ENTRY_VALUE;
+        break;
+    }
+    }
+    hf_value_unref(*value);
+    *value = next;
+    return HF_OK;
+}
+
+hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
+                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending)
+{
+    hf_depot_entry_kind kind = entry->kind;
+    hf_value *value = hf_value_ref(entry->value);
+    bool is_pending = false;
+    HF_LIST_EACH(node, &slot->rows)
+    {
+        const hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        row = row == except ? more : row;
+        if (row == NULL || !hf_pending_is_folded(row)) {
+            continue;
+        }
+        if (fold_one(depot, row, &kind, &value) == HF_OK) { /* a patch that does not fit any more is sent, but not seen */
+            is_pending = true;
+        }
+    }
+    if (more != NULL && except == NULL) {
+        hf_status status = fold_one(depot, more, &kind, &value);
+        if (status != HF_OK) {
+            hf_value_unref(value);
+            return status;
+        }
+        is_pending = true;
+    }
+    *ret_kind = kind;
+    *ret_value = value;
+    *ret_is_pending = is_pending;
+    return HF_OK;
+}
+
+/* ---- Loading ----------------------------------------------------------------------------------------------------------- */
+
+static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry, hf_depot_place place)
+{
+    hf_depot_entry_kind kind = HF_ENTRY_NONE;
+    hf_value *value = NULL;
+    bool is_pending = false;
+    HF_IGNORE(hf_slot_fold(depot, slot, entry, NULL, NULL, &kind, &value, &is_pending)); /* fails only for `more` */
+    hf_snap *snap = hf_snap_new(depot, slot->space, entry, kind, value, is_pending, place);
+    hf_value_unref(value);
+    if (snap == NULL) {
+        return false;
+    }
+    hf_entry_set(&slot->entry, entry);
+    hf_snap_unref(slot->snap);
+    slot->snap = snap;
+    slot->load = HF_SLOT_KNOWN;
+    return true;
+}
+
+static void fail_asks(hf_depot *depot, hf_list *asks, hf_status status, const char *message)
+{
+    for (hf_ask *ask = hf_depot_unpark(depot, asks); ask != NULL; ask = hf_depot_unpark(depot, asks)) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, status, "%s", message));
+    }
+}
+
+void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
+{
+    hf_assert(slot->load == HF_SLOT_LOADING);
+    if (!know_by(depot, slot, entry, HF_DEPOT_SOURCE)) {
+        slot->load = HF_SLOT_UNKNOWN;
+        fail_asks(depot, &slot->loading, HF_ERR_NOMEM, "no memory for a value of the depot");
+    } else {
+        if (slot->snap->kind != HF_ENTRY_NONE) {
+            hf_memory_put(depot, hf_slot_key(slot), slot->snap);
+        }
+        for (hf_ask *ask = hf_depot_unpark(depot, &slot->loading); ask != NULL;
+             ask = hf_depot_unpark(depot, &slot->loading)) {
+            ask->place = HF_DEPOT_SOURCE;
+            ask->post.act(depot, &ask->post);
+        }
+    }
+    hf_slot_run_changes(depot, slot);
+    hf_slot_let_go(depot, slot); /* of the load */
+}
+
+/* By what is at hand without waiting. */
+static bool know_at_once(hf_depot *depot, hf_slot *slot)
+{
+    if (hf_list_is_empty(&slot->rows)) {
+        hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot));
+        if (snap != NULL) {
+            hf_entry_set(&slot->entry, &snap->entry);
+            hf_snap_unref(slot->snap);
+            slot->snap = snap;
+            slot->load = HF_SLOT_KNOWN;
+            return true;
+        }
+    }
+    if (depot->source != NULL && depot->broken == HF_OK) {
+        return false;
+    }
+    hf_depot_entry none = hf_entry_none(depot, slot->space);
+    return know_by(depot, slot, &none, HF_DEPOT_MEMORY);
+}
+
+bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask)
+{
+    if (slot->load == HF_SLOT_KNOWN || (slot->load == HF_SLOT_UNKNOWN && know_at_once(depot, slot))) {
+        return true;
+    }
+    if (slot->load == HF_SLOT_UNKNOWN) {
+        slot->holds++;
+        slot->load = HF_SLOT_LOADING;
+        if (depot->source == NULL || !hf_source_load(depot, slot)) {
+            slot->load = HF_SLOT_UNKNOWN;
+            if (ask != NULL) {
+                hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory to read a value of the depot"));
+            }
+            hf_slot_let_go(depot, slot);
+            return false;
+        }
+    }
+    if (ask != NULL) {
+        (void)hf_depot_park(depot, ask, &slot->loading);
+    }
+    return false;
+}

@@ -1,0 +1,156 @@
+/* Entries, snapshots, and the memory of the depot. */
+#include "depot/depot_private.h"
+
+/* ---- Entries ---------------------------------------------------------------------------------------------------------- */
+
+void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from)
+{
+    *to = *from;
+    (void)hf_value_ref(to->value);
+    (void)hf_value_ref(to->etag);
+    (void)hf_value_ref(to->last_modified);
+}
+
+void hf_entry_drop(hf_depot_entry *entry)
+{
+    hf_value_unref(entry->value);
+    hf_value_unref(entry->etag);
+    hf_value_unref(entry->last_modified);
+    memset(entry, 0, sizeof *entry);
+}
+
+void hf_entry_set(hf_depot_entry *entry, const hf_depot_entry *from)
+{
+    hf_depot_entry old = *entry;
+    hf_entry_copy(entry, from); /* first: they may share */
+    hf_entry_drop(&old);
+}
+
+hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space)
+{
+    return (hf_depot_entry){
+        .max_age = -1,
+        .generation = atomic_load_explicit(&space->generation, memory_order_relaxed),
+        .generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed),
+    };
+}
+
+/* ---- Namespaces --------------------------------------------------------------------------------------------------------- */
+
+hf_space *hf_depot_space(hf_depot *depot, hf_str ns)
+{
+    uint64_t hash = hf_key_hash(depot->seed, ns.data, ns.len);
+    hf_key_node *found = hf_keys_find(&depot->spaces, hash, ns.data, ns.len);
+    if (found != NULL) {
+        return HF_CONTAINER(found, hf_space, name);
+    }
+    hf_space *space = hf_rt_alloc(depot->rt, sizeof *space + ns.len);
+    if (space == NULL) {
+        return NULL;
+    }
+    memcpy(space->bytes, ns.data, ns.len);
+    space->name.hash = hash;
+    space->name.bytes = space->bytes;
+    space->name.len = ns.len;
+    hf_keys_add(&depot->spaces, &space->name);
+    return space;
+}
+
+/* ---- Snapshots ---------------------------------------------------------------------------------------------------------- */
+
+static void snap_release(void *data)
+{
+    hf_snap *snap = data;
+    hf_entry_drop(&snap->entry);
+    hf_value_unref(snap->value);
+    hf_rt_free(snap->rt, snap, sizeof *snap);
+}
+
+hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
+                     bool is_pending, hf_depot_place place)
+{
+    hf_snap *snap = hf_rt_alloc(depot->rt, sizeof *snap);
+    if (snap == NULL) {
+        return NULL;
+    }
+    snap->rt = depot->rt;
+    snap->space = space;
+    hf_entry_copy(&snap->entry, entry);
+    snap->kind = kind;
+    snap->value = hf_value_ref(value);
+    snap->is_pending = is_pending;
+    snap->place = place;
+    size_t len = sizeof *snap + hf_value_len(value) + hf_value_len(entry->etag) + hf_value_len(entry->last_modified) +
+                 (entry->value != value ? hf_value_len(entry->value) : 0);
+    hf_value *self = NULL;
+    if (hf_value_new(snap, len, snap_release, &self) != HF_OK) { /* it has released the snapshot */
+        return NULL;
+    }
+    snap->self = self;
+    return snap;
+}
+
+static int64_t ttl_of(const hf_depot *depot, const hf_depot_entry *entry)
+{
+    return entry->max_age >= 0 ? entry->max_age : depot->options.ttl.ns;
+}
+
+/* DP3: nothing from before an invalidation is served. */
+static hf_at_hand local_of(const hf_depot *depot, const hf_snap *snap, int64_t now)
+{
+    const hf_depot_entry *entry = &snap->entry;
+    if (snap->is_pending) { /* ours, whatever became of the base */
+        return snap->kind == HF_ENTRY_VALUE ? HF_LOCAL_FRESH : HF_LOCAL_DELETED;
+    }
+    if (snap->kind == HF_ENTRY_NONE) {
+        return HF_LOCAL_NONE;
+    }
+    if (entry->generation < atomic_load_explicit(&snap->space->hard, memory_order_acquire) ||
+        entry->generation_all < atomic_load_explicit(&depot->hard, memory_order_acquire)) {
+        return HF_LOCAL_NONE;
+    }
+    if (snap->kind == HF_ENTRY_DELETED) {
+        return hf_rule_age(now, entry->validated_at) <= HF_TOMBSTONE_NS ? HF_LOCAL_DELETED : HF_LOCAL_NONE;
+    }
+    if (entry->is_unusable || entry->generation < atomic_load_explicit(&snap->space->generation, memory_order_acquire) ||
+        entry->generation_all < atomic_load_explicit(&depot->generation, memory_order_acquire)) {
+        return snap->kind == HF_ENTRY_VALUE ? HF_LOCAL_UNUSABLE : HF_LOCAL_NONE;
+    }
+    if (snap->kind == HF_ENTRY_ABSENT) {
+        bool is_fresh = hf_rule_is_fresh(now, entry->validated_at, depot->options.negative_ttl.ns);
+        return is_fresh ? HF_LOCAL_ABSENT : HF_LOCAL_NONE;
+    }
+    return hf_rule_is_fresh(now, entry->validated_at, ttl_of(depot, entry)) ? HF_LOCAL_FRESH : HF_LOCAL_STALE;
+}
+
+hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now)
+{
+    return (hf_look_at){
+        .local = local_of(depot, snap, now),
+        .age = hf_rule_age(now, snap->entry.validated_at),
+        .is_pending = snap->is_pending,
+    };
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------------- */
+
+hf_snap *hf_memory_get(hf_depot *depot, hf_str key)
+{
+    hf_value *value = NULL;
+    if (hf_cache_get(depot->memory, key.data, key.len, &value) != HF_OK) {
+        return NULL;
+    }
+    return hf_value_data(value); /* with the reference of `value`, which is its self */
+}
+
+void hf_memory_put(hf_depot *depot, hf_str key, hf_snap *snap)
+{
+    if (hf_cache_put(depot->memory, key.data, key.len, snap->self, NULL) != HF_OK) {
+        hf_memory_remove(depot, key); /* too big, or no memory: an older one must not stay */
+    }
+}
+
+void hf_memory_remove(hf_depot *depot, hf_str key)
+{
+    HF_IGNORE(hf_cache_remove(depot->memory, key.data, key.len)); /* it need not be there */
+}

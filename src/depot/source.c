@@ -1,0 +1,341 @@
+/* The file of a depot: reads and commits through the store's queue. The thread of the store posts what it has done. */
+#include "depot/depot_private.h"
+
+#include "store/sqlite/sqlite.h"
+
+#include <stdio.h>
+
+struct hf_source {
+    hf_store_queue *queue;
+    uint64_t last_commit;
+    hf_store_request commit; /* the one under way */
+    hf_write *writes;        /* of it */
+    size_t write_capacity;
+    hf_depot *depot;
+    hf_post written;
+};
+
+struct hf_load {
+    hf_store_request request;
+    hf_arena arena;
+    hf_post post;
+    hf_depot *depot;
+    hf_slot *slot;
+};
+
+static const char ALL[] = "generation"; /* in the table meta */
+
+/* A record that cannot be read. */
+static void report_damage(hf_depot *depot, const char *what, const char *message)
+{
+    depot->counts.damaged++;
+    if (depot->counts.damaged == 1) {
+        hf_log(depot->rt, HF_LOG_ERROR, "depot_record_damaged", "depot=%s record=%s message=%s", depot->name, what, message);
+    }
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
+{
+    (void)arena;
+    hf_depot *depot = arg;
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body;
+    uint64_t generation = 0;
+    uint64_t hard = 0;
+    hf_space *space = hf_depot_space(depot, row->key.text);
+    if (space == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the namespaces of depot '%s'", depot->name);
+    }
+    if (hf_record_open(&bad, HF_TABLE_SPACE, &row->key, row->value, &body) != HF_OK ||
+        !hf_row_get_space(body, &generation, &hard)) {
+        /* DP3: which of its values were invalidated is not known, so none of them is served. */
+        report_damage(depot, "space", bad.message);
+        generation = hard = UINT64_MAX / 2;
+    }
+    atomic_store(&space->generation, generation);
+    atomic_store(&space->hard, hard);
+    space->generation_last = generation;
+    space->hard_last = hard;
+    return HF_OK;
+}
+
+static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
+{
+    (void)arena;
+    hf_depot *depot = arg;
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body;
+    hf_str key;
+    hf_pending got;
+    bool no_memory = false;
+    uint64_t sequence = (uint64_t)row->key.a;
+    if (sequence >= depot->sequence_next) {
+        depot->sequence_next = sequence + 1;
+    }
+    if (hf_record_open(&bad, HF_TABLE_PENDING, &row->key, row->value, &body) != HF_OK ||
+        !hf_row_get_pending(body, &key, &got, &no_memory)) {
+        if (!no_memory) { /* it stays where it is, and is not guessed */
+            report_damage(depot, "pending", bad.message);
+            return HF_OK;
+        }
+    } else {
+        hf_pending *one = hf_rt_alloc(depot->rt, sizeof *one);
+        hf_slot *slot = one != NULL ? hf_slot_hold(depot, key) : NULL;
+        if (slot != NULL) {
+            *one = got;
+            one->sequence = sequence;
+            one->slot = slot; /* the hold of the row */
+            hf_list_init(&one->asks);
+            hf_pending_link(depot, one);
+            return HF_OK;
+        }
+        hf_rt_free(depot->rt, one, sizeof *one);
+        hf_value_unref(got.data);
+        hf_value_unref(got.if_match);
+    }
+    return hf_fail(op, HF_ERR_NOMEM, "no memory for the writes of depot '%s'", depot->name);
+}
+
+static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
+{
+    hf_allocator memory = hf_env_memory(depot->rt->env);
+    hf_arena arena;
+    hf_arena_init(&arena, memory);
+    hf_store_request request = {
+        .verb = HF_STORE_GET,
+        .table = HF_TABLE_META,
+        .key = {.text = HF_STR("generation")},
+        .arena = &arena,
+    };
+    hf_store_execute(store, &request);
+    hf_status status = request.status;
+    if (status != HF_OK) {
+        *op = request.op;
+    } else if (request.found) {
+        hf_str body;
+        uint64_t generation = 0;
+        uint64_t hard = 0;
+        hf_op bad;
+        hf_op_init(&bad);
+        if (hf_record_open(&bad, HF_TABLE_META, &request.key, request.value, &body) != HF_OK ||
+            !hf_row_get_space(body, &generation, &hard)) {
+            report_damage(depot, ALL, bad.message);
+            generation = hard = UINT64_MAX / 2;
+        }
+        atomic_store(&depot->generation, generation);
+        atomic_store(&depot->hard, hard);
+        depot->generation_last = generation;
+        depot->hard_last = hard;
+    }
+    hf_arena_deinit(&arena);
+    if (status == HF_OK) {
+        status = hf_store_each_row(op, store, memory, HF_TABLE_SPACE, NULL, NULL, read_space, depot);
+    }
+    if (status == HF_OK) {
+        status = hf_store_each_row(op, store, memory, HF_TABLE_PENDING, NULL, NULL, read_pending, depot);
+    }
+    return status;
+}
+
+static hf_status reread(void *state, hf_op *op, const char *path)
+{
+    hf_env *env = state;
+    return env->ops->file_reread(env, op, path);
+}
+
+hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store)
+{
+    hf_source *source = hf_rt_alloc(depot->rt, sizeof *source);
+    hf_status status = source != NULL ? read_all(op, depot, store)
+                                      : hf_fail(op, HF_ERR_NOMEM, "no memory for depot '%s'", depot->name);
+    if (status != HF_OK) {
+        hf_store_close(store);
+        hf_rt_free(depot->rt, source, sizeof *source);
+        return status;
+    }
+    source->depot = depot;
+    source->last_commit = store->ops->last_commit(store);
+    status = hf_store_queue_open(op, depot->rt->env, store, &source->queue);
+    if (status != HF_OK) {
+        hf_rt_free(depot->rt, source, sizeof *source);
+        return status;
+    }
+    depot->source = source;
+    return HF_OK;
+}
+
+hf_status hf_source_open(hf_op *op, hf_depot *depot, const char *file)
+{
+    static const char PREFIX[] = "sqlite:";
+    hf_env *env = depot->rt->env;
+    if (strncmp(file, PREFIX, sizeof PREFIX - 1) != 0 || file[sizeof PREFIX - 1] == '\0') {
+        return hf_fail(op, HF_ERR_INVALID, "'%.200s' is not a place for a depot: write sqlite:FILE", file);
+    }
+    hf_store *store = NULL;
+    hf_sqlite_options options = {.tables = &hf_depot_tables, .reread = reread, .reread_state = env};
+    HF_TRY(hf_sqlite_open(op, hf_env_memory(env), file + sizeof PREFIX - 1, &options, &store));
+    return hf_source_open_store(op, depot, store);
+}
+
+void hf_source_close(hf_depot *depot)
+{
+    hf_source *source = depot->source;
+    if (source == NULL) {
+        return;
+    }
+    hf_store_queue_close(source->queue);
+    hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
+    hf_rt_free(depot->rt, source, sizeof *source);
+    depot->source = NULL;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------------ */
+
+static void act_loaded(hf_depot *depot, hf_post *post)
+{
+    hf_load *load = HF_CONTAINER(post, hf_load, post);
+    hf_slot *slot = load->slot;
+    hf_store_request *request = &load->request;
+    hf_assert(depot->loads > 0);
+    depot->loads--;
+    hf_depot_entry entry = hf_entry_none(depot, slot->space);
+    hf_str body;
+    bool no_memory = false;
+    hf_op bad;
+    hf_op_init(&bad);
+    if (request->status != HF_OK) { /* as if there was none: it is fetched */
+        hf_log(depot->rt, HF_LOG_WARN, "depot_read_failed", "depot=%s message=%s", depot->name, request->op.message);
+    } else if (request->found && (hf_record_open(&bad, HF_TABLE_ENTRY, &request->key, request->value, &body) != HF_OK ||
+                                  !hf_row_get_entry(body, &entry, &no_memory))) {
+        entry = hf_entry_none(depot, slot->space);
+        if (!no_memory) { /* DP9: a record is whole or none */
+            report_damage(depot, "entry", bad.message);
+        }
+    }
+    hf_arena_deinit(&load->arena);
+    hf_rt_free(depot->rt, load, sizeof *load);
+    hf_slot_loaded(depot, slot, &entry);
+    hf_entry_drop(&entry);
+}
+
+static void on_loaded(hf_store_request *request)
+{
+    hf_load *load = HF_CONTAINER(request, hf_load, request);
+    hf_depot_post_quietly(load->depot, &load->post);
+}
+
+bool hf_source_load(hf_depot *depot, hf_slot *slot)
+{
+    hf_load *load = hf_rt_alloc(depot->rt, sizeof *load);
+    if (load == NULL) {
+        return false;
+    }
+    load->depot = depot;
+    load->slot = slot;
+    load->post.act = act_loaded;
+    hf_arena_init(&load->arena, hf_env_memory(depot->rt->env));
+    load->request = (hf_store_request){
+        .verb = HF_STORE_GET,
+        .table = HF_TABLE_ENTRY,
+        .key = {.text = hf_slot_key(slot)},
+        .arena = &load->arena,
+        .done = on_loaded,
+    };
+    depot->loads++;
+    hf_store_queue_submit(depot->source->queue, &load->request);
+    return true;
+}
+
+void hf_source_submit(hf_depot *depot, hf_store_request *request)
+{
+    hf_store_queue_submit(depot->source->queue, request);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------------------ */
+
+static void act_written(hf_depot *depot, hf_post *post)
+{
+    hf_source *source = HF_CONTAINER(post, hf_source, written);
+    hf_status status = source->commit.status;
+    hf_list changes;
+    hf_list_move_all(&depot->committing, &changes);
+    depot->is_committing = false;
+    if (status == HF_OK) {
+        source->last_commit = source->commit.commit;
+    } else {
+        hf_log(depot->rt, HF_LOG_ERROR, "depot_commit_failed", "depot=%s message=%s", depot->name, source->commit.op.message);
+    }
+    if (status == HF_ERR_STORE) {
+        depot->broken = status;
+    }
+    for (hf_node *node = hf_list_pop_front(&changes); node != NULL; node = hf_list_pop_front(&changes)) {
+        hf_change *change = HF_CONTAINER(node, hf_change, in_batch);
+        if (status != HF_OK) {
+            change->op = source->commit.op;
+        }
+        hf_change_written(depot, change, status);
+    }
+}
+
+static void on_written(hf_store_request *request)
+{
+    hf_source *source = HF_CONTAINER(request, hf_source, commit);
+    hf_depot_post_quietly(source->depot, &source->written);
+}
+
+static bool make_room(hf_depot *depot, hf_source *source, size_t count)
+{
+    if (count <= source->write_capacity) {
+        return true;
+    }
+    hf_write *writes = hf_rt_alloc(depot->rt, 2 * count * sizeof *writes);
+    if (writes == NULL) {
+        return false;
+    }
+    hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
+    source->writes = writes;
+    source->write_capacity = 2 * count;
+    return true;
+}
+
+void hf_source_commit(hf_depot *depot)
+{
+    hf_source *source = depot->source;
+    size_t count = 0;
+    bool is_synced = false;
+    HF_LIST_EACH(node, &depot->batch)
+    {
+        hf_change *change = HF_CONTAINER(node, hf_change, in_batch);
+        count += change->write_count;
+        is_synced = is_synced || change->is_synced;
+    }
+    hf_list_move_all(&depot->batch, &depot->committing);
+    depot->is_committing = true;
+    source->written.act = act_written;
+    hf_op_init(&source->commit.op);
+    if (!make_room(depot, source, count)) {
+        source->commit.status = hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
+        act_written(depot, &source->written);
+        return;
+    }
+    size_t at = 0;
+    HF_LIST_EACH(node, &depot->committing)
+    {
+        hf_change *change = HF_CONTAINER(node, hf_change, in_batch);
+        memcpy(source->writes + at, change->writes, change->write_count * sizeof *change->writes);
+        at += change->write_count;
+    }
+    source->commit = (hf_store_request){
+        .verb = HF_STORE_COMMIT,
+        .commit = source->last_commit + 1,
+        .writes = source->writes,
+        .write_count = count,
+        .unsynced = !is_synced,
+        .done = on_written,
+    };
+    hf_store_queue_submit(source->queue, &source->commit);
+}

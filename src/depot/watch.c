@@ -1,0 +1,411 @@
+/* Watchers: every visible change of a key, in the order of its versions, and what became of fetching it. A watcher never holds up the depot: events that it
+ * has not taken are replaced by newer ones, or the oldest are dropped, as its mode says. */
+#include "depot/depot_private.h"
+
+#include "fiber/verbs.h"
+
+enum { CAPACITY = 16 };
+
+static void event_drop(hf_depot_event *event)
+{
+    hf_value_unref(event->value);
+    event->value = NULL;
+}
+
+/* Under the watcher's lock: the place in the ring. */
+static hf_depot_event *event_at(hf_watcher *watcher, size_t i)
+{
+    return &watcher->events[(watcher->first + i) % watcher->capacity];
+}
+
+static bool is_data(hf_depot_event_kind kind)
+{
+    return kind != HF_DEPOT_ERROR;
+}
+
+/* Takes the event. With conflation there is one of DATA, GONE or LOADING, and one ERROR. */
+static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+{
+    hf_claimed claimed = {NULL, NULL};
+    hf_depot_event old = {0};
+    hf_fiber *self = hf_enter(depot->rt);
+    hf_spin_lock(&watcher->lock);
+    size_t at = watcher->count;
+    if (watcher->mode != HF_FLOW_DROP_OLDEST) {
+        for (size_t i = 0; i < watcher->count; i++) {
+            if (is_data(event_at(watcher, i)->kind) == is_data(event.kind)) {
+                at = i;
+            }
+        }
+    }
+    if (at < watcher->count) { /* the newer one comes last */
+        old = *event_at(watcher, at);
+        for (size_t i = at; i + 1 < watcher->count; i++) {
+            *event_at(watcher, i) = *event_at(watcher, i + 1);
+        }
+        watcher->count--;
+        watcher->dropped++;
+    } else if (watcher->count == watcher->capacity) {
+        old = *event_at(watcher, 0);
+        watcher->first = (watcher->first + 1) % watcher->capacity;
+        watcher->count--;
+        watcher->dropped++;
+    }
+    *event_at(watcher, watcher->count++) = event;
+    hf_claimed_add_all(&claimed, &watcher->waiters);
+    hf_spin_unlock(&watcher->lock);
+    hf_claimed_wake(&claimed, HF_OK);
+    if (self != NULL) {
+        hf_leave(self);
+    }
+    event_drop(&old);
+}
+
+/* What the watcher is shown of the slot: DATA, or GONE if it has seen something before. */
+static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
+{
+    hf_snap *snap = slot->snap;
+    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
+    hf_depot_event event = {
+        .kind = HF_DEPOT_DATA,
+        .age = hf_nanoseconds(at.age),
+        .is_stale = at.local != HF_LOCAL_FRESH,
+        .is_pending = snap->is_pending,
+        .version = snap->entry.version,
+    };
+    hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
+    if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
+        event.value = hf_value_ref(snap->value);
+        watcher->has_value = true;
+    } else if (watcher->has_value) {
+        event.kind = HF_DEPOT_GONE;
+        watcher->has_value = false;
+    } else {
+        return;
+    }
+    watcher->seen = event.version;
+    watcher->has_seen = true;
+    give(depot, watcher, event);
+}
+
+void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        if (is_renewed || !watcher->has_seen || watcher->seen != slot->snap->entry.version) {
+            show(depot, watcher, slot);
+        }
+    }
+}
+
+void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status, .served_stale = watcher->has_value});
+    }
+}
+
+void hf_watch_landed(hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        HF_CONTAINER(node, hf_watcher, node)->flight = NULL;
+    }
+}
+
+/* The watcher holds a flight of its key, unless the origin is not asked now. */
+static void fetch_for(hf_depot *depot, hf_watcher *watcher, hf_fresh fresh)
+{
+    hf_slot *slot = watcher->slot;
+    int64_t wait = 0;
+    bool joined = false;
+    if (watcher->flight != NULL || depot->is_ending) {
+        return;
+    }
+    if (hf_depot_is_blocked(depot, slot, false, &wait)) {
+        give(depot, watcher,
+             (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_UNAVAILABLE, .served_stale = watcher->has_value});
+        return;
+    }
+    watcher->flight = hf_flight_board(depot, slot, fresh, HF_URGENCY_NORMAL, &joined);
+    if (watcher->flight == NULL) {
+        give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_NOMEM, .served_stale = watcher->has_value});
+    }
+}
+
+void hf_watch_again(hf_depot *depot, hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        if (watcher->rule.fresh != HF_FRESH_LOCAL) {
+            fetch_for(depot, watcher, HF_FRESH_CACHED);
+        }
+    }
+}
+
+static void ring(hf_depot *depot, hf_depot_timer_node *timer)
+{
+    hf_watcher *watcher = HF_CONTAINER(timer, hf_watcher, timer);
+    fetch_for(depot, watcher, HF_FRESH_CACHED);
+    hf_depot_timer(depot, &watcher->timer, hf_rt_now(depot->rt).ns + watcher->refresh.ns);
+}
+
+/* ---- Opening and closing -------------------------------------------------------------------------------------------------- */
+
+static void act_open(hf_depot *depot, hf_post *post)
+{
+    hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (ask->slot == NULL) {
+        ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+        if (ask->slot == NULL) {
+            hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a watcher"));
+            return;
+        }
+    }
+    hf_slot *slot = ask->slot;
+    if (!hf_slot_know(depot, slot, ask)) {
+        return;
+    }
+    hf_watcher *watcher = ask->what;
+    watcher->slot = slot;
+    slot->holds++;
+    hf_list_push_back(&slot->watchers, &watcher->node);
+    hf_list_push_back(&depot->all_watchers, &watcher->in_all);
+    depot->watcher_count++;
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    hf_move move = hf_rule_get(&watcher->rule, &at);
+    bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
+    if (has_value) {
+        show(depot, watcher, slot);
+    }
+    if (watcher->rule.fresh != HF_FRESH_LOCAL && (move == HF_MOVE_FETCH || move == HF_MOVE_SERVE_REFRESH)) {
+        if (!has_value) {
+            give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_LOADING});
+        }
+        fetch_for(depot, watcher, watcher->rule.fresh);
+    }
+    if (watcher->refresh.ns > 0) {
+        watcher->timer.ring = ring;
+        hf_depot_timer(depot, &watcher->timer, hf_rt_now(depot->rt).ns + watcher->refresh.ns);
+    }
+    hf_depot_answer(depot, ask, HF_OK);
+}
+
+/* By the driver: it hears of nothing any more. */
+static void leave_slot(hf_depot *depot, hf_watcher *watcher)
+{
+    hf_slot *slot = watcher->slot;
+    hf_depot_flight *flight = watcher->flight;
+    watcher->slot = NULL;
+    watcher->flight = NULL;
+    hf_list_remove(&watcher->node);
+    hf_list_remove(&watcher->in_all);
+    hf_heap_remove(&depot->timers, &watcher->timer.node);
+    depot->watcher_count--;
+    if (flight != NULL) { /* S13 */
+        hf_flight_get_off(depot, flight);
+    }
+    hf_slot_let_go(depot, slot);
+}
+
+static void act_close(hf_depot *depot, hf_post *post)
+{
+    hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    hf_watcher *watcher = ask->what;
+    if (watcher->slot != NULL) {
+        leave_slot(depot, watcher);
+    }
+    hf_depot_answer(depot, ask, HF_OK);
+}
+
+void hf_watch_close_all(hf_depot *depot)
+{
+    for (hf_node *node = hf_list_first(&depot->all_watchers); node != NULL; node = hf_list_first(&depot->all_watchers)) {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, in_all);
+        hf_claimed claimed = {NULL, NULL};
+        leave_slot(depot, watcher);
+        hf_fiber *self = hf_enter(depot->rt);
+        hf_spin_lock(&watcher->lock);
+        watcher->is_closed = true;
+        hf_claimed_add_all(&claimed, &watcher->waiters);
+        hf_spin_unlock(&watcher->lock);
+        hf_claimed_wake(&claimed, HF_OK);
+        if (self != NULL) {
+            hf_leave(self);
+        }
+    }
+}
+
+static void watcher_free(hf_watcher *watcher)
+{
+    hf_env *env = hf_env_posix();
+    for (size_t i = 0; i < watcher->count; i++) {
+        event_drop(event_at(watcher, i));
+    }
+    env->ops->release(env, watcher->events, watcher->capacity * sizeof *watcher->events);
+    env->ops->release(env, watcher, sizeof *watcher);
+}
+
+static hf_status check_watch(hf_op *op, const hf_depot_watch_options *options, hf_watcher **ret_watcher)
+{
+    if (ret_watcher == NULL) {
+        return hf_fail(op, HF_ERR_MISUSE, "hf_depot_watch needs a place for the watcher");
+    }
+    if ((unsigned)options->fresh > HF_FRESH_LOCAL || (unsigned)options->mode > HF_FLOW_DROP_OLDEST) {
+        return hf_fail(op, HF_ERR_INVALID, ".fresh or .mode has no such value");
+    }
+    if (options->within.ns < 0 || options->refresh.ns < 0 || options->capacity > 65536) {
+        return hf_fail(op, HF_ERR_INVALID, ".within or .refresh is negative, or .capacity is over 65,536");
+    }
+    return HF_OK;
+}
+
+static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *options)
+{
+    hf_env *env = hf_env_posix();
+    hf_watcher *watcher = env->ops->allocate(env, sizeof *watcher, _Alignof(hf_watcher));
+    if (watcher == NULL) {
+        return NULL;
+    }
+    memset(watcher, 0, sizeof *watcher);
+    watcher->capacity = options->mode != HF_FLOW_DROP_OLDEST ? 2 : options->capacity > 0 ? options->capacity : CAPACITY;
+    watcher->events = env->ops->allocate(env, watcher->capacity * sizeof *watcher->events, _Alignof(hf_depot_event));
+    if (watcher->events == NULL) {
+        env->ops->release(env, watcher, sizeof *watcher);
+        return NULL;
+    }
+    watcher->depot = depot;
+    watcher->mode = options->mode;
+    watcher->refresh = options->refresh;
+    watcher->rule = (hf_ask_rule){options->fresh, options->within.ns, depot->options.stale_max.ns};
+    hf_list_init(&watcher->waiters);
+    return watcher;
+}
+
+static hf_status watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher, const hf_depot_watch_options *options)
+{
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK || check_watch(&op, options, ret_watcher) != HF_OK) {
+        return hf_depot_raise(depot, &op);
+    }
+    hf_watcher *watcher = watcher_new(depot, options);
+    if (watcher == NULL) {
+        (void)hf_fail(&op, HF_ERR_NOMEM, "no memory for a watcher");
+        return hf_depot_raise(depot, &op);
+    }
+    hf_ask ask = {.key = &bytes, .what = watcher};
+    hf_status status = hf_depot_ask(depot, &ask, act_open, "hf_depot_watch", hf_nanoseconds(0));
+    if (status != HF_OK) {
+        watcher_free(watcher);
+        return status;
+    }
+    atomic_fetch_add_explicit(&depot->refs, 1, memory_order_relaxed);
+    *ret_watcher = watcher;
+    return HF_OK;
+}
+
+hf_status hf_depot_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+                              const hf_depot_watch_options *options)
+{
+    HF_OPTIONS(hf_depot_watch_options, options, hf_depot_watch);
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_watch));
+    HF_TRY(hf_depot_enter(depot, "hf_depot_watch"));
+    hf_status status = watch(depot, key, ret_watcher, options);
+    hf_depot_leave(depot);
+    return status;
+}
+
+static const hf_wait_kind NEXT = {"hf_watcher_next", hf_wait_abort_linked};
+
+hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, const hf_wait_options *options)
+{
+    HF_OPTIONS(hf_wait_options, options, hf_watcher_next);
+    HF_VERB_ENTER(self, hf_watcher_next, watcher != NULL ? watcher->depot->rt : NULL);
+    if (watcher == NULL || ret_event == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_watcher_next needs a watcher and a place for the event"));
+    }
+    hf_instant deadline = hf_wait_deadline(self, watcher->depot->rt, options);
+    for (;;) {
+        hf_status status = hf_may_wait(self, NEXT.verb);
+        if (status != HF_OK) {
+            HF_LEAVE(self, status);
+        }
+        hf_wait wait;
+        hf_wait_init(&wait, self, &NEXT, watcher, watcher->depot->name);
+        hf_sync_point(self);
+        hf_spin_lock(&watcher->lock);
+        bool has_event = watcher->count > 0;
+        bool is_closed = watcher->is_closed;
+        if (has_event) {
+            *ret_event = *event_at(watcher, 0);
+            watcher->first = (watcher->first + 1) % watcher->capacity;
+            watcher->count--;
+        } else if (!is_closed) {
+            hf_list_push_back(&watcher->waiters, &wait.node);
+        }
+        hf_spin_unlock(&watcher->lock);
+        if (has_event) {
+            HF_LEAVE(self, HF_OK);
+        }
+        if (is_closed) {
+            HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the depot is closed"));
+        }
+        status = hf_park(self, &wait, deadline);
+        if (status != HF_OK) {
+            HF_LEAVE(self, status);
+        }
+    }
+}
+
+uint64_t hf_watcher_dropped(const hf_watcher *watcher)
+{
+    if (watcher == NULL) {
+        return 0;
+    }
+    hf_watcher *own = (hf_watcher *)(uintptr_t)watcher;
+    hf_spin_lock(&own->lock);
+    uint64_t dropped = own->dropped;
+    hf_spin_unlock(&own->lock);
+    return dropped;
+}
+
+hf_status hf_watcher_close(hf_watcher *watcher)
+{
+    if (watcher == NULL) {
+        return HF_OK;
+    }
+    HF_TRY(HF_VERB_ALLOWED(hf_watcher_close));
+    hf_depot *depot = watcher->depot;
+    hf_spin_lock(&depot->lock);
+    bool is_open = !depot->is_closing;
+    depot->users += is_open;
+    hf_spin_unlock(&depot->lock);
+    if (is_open) {
+        hf_ask ask = {.what = watcher};
+        hf_depot_tell(depot, &ask, act_close, "hf_watcher_close");
+        hf_depot_leave(depot);
+    } else { /* the depot has let go of it, or is about to */
+        hf_fiber *self = hf_enter(depot->rt);
+        for (;;) {
+            hf_spin_lock(&watcher->lock);
+            bool is_closed = watcher->is_closed;
+            hf_spin_unlock(&watcher->lock);
+            if (is_closed || self == NULL) {
+                break;
+            }
+            hf_yield_in(self);
+        }
+        if (self != NULL) {
+            hf_leave(self);
+        }
+    }
+    watcher_free(watcher);
+    hf_depot_unref(depot);
+    return HF_OK;
+}
