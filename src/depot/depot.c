@@ -99,7 +99,7 @@ static void free_spaces(hf_depot *depot)
 /* What is left when nothing is under way any more. */
 static void take_down(hf_depot *depot)
 {
-    hf_source_close(depot);
+    hf_depot_source_close(depot);
     depot->is_ending = true;
     hf_depot_drop_rows(depot);
     hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
@@ -155,7 +155,7 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     hf_status status = hf_cache_new(&depot->memory, .name = name, .runtime = rt, .count_max = HF_UNLIMITED,
                                     .bytes_max = options.bytes_max, .evict = HF_EVICT_S3FIFO);
     if (status == HF_OK && (store != NULL || options.file != NULL)) {
-        status = store != NULL ? hf_source_open_store(&op, depot, store) : hf_source_open(&op, depot, options.file);
+        status = store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
         status = status != HF_OK ? hf_depot_raise(depot, &op) : HF_OK;
     } else if (status != HF_OK) {
         hf_store_close(store);
