@@ -183,6 +183,7 @@ hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_de
 {
     HF_OPTIONS(hf_depot_options, options, hf_depot_open);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_open));
+    HF_TRY(hf_depot_check_place(options->runtime, "hf_depot_open"));
     return hf_depot_open_in(name, ret_depot, options, NULL);
 }
 
@@ -255,6 +256,7 @@ hf_status hf_depot_close(hf_depot *depot)
         return HF_OK;
     }
     HF_TRY(HF_VERB_ALLOWED(hf_depot_close));
+    HF_TRY(hf_depot_check_place(depot->rt, "hf_depot_close"));
     hf_op op;
     hf_op_init(&op);
     if (depot->owner != (const hf_fiber *)(void *)hf_self_get()) {

@@ -438,6 +438,8 @@ bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list);
 hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list);
 /* The keeper: drives when nobody else does, and watches the timers. */
 hf_status hf_depot_keeper(void *arg);
+/* Fails: HF_ERR_MISUSE in a hook of a join, and in a process that fork() made. */
+hf_status hf_depot_check_place(hf_runtime *rt, const char *verb);
 /* Begins a verb: counts the caller. Fails: HF_ERR_CLOSED, HF_ERR_MISUSE (a callback of the depot). */
 hf_status hf_depot_enter(hf_depot *depot, const char *verb);
 void hf_depot_leave(hf_depot *depot);
