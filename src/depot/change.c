@@ -108,6 +108,8 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
     hf_slot *slot = change->slot;
     hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
     hf_assert(change->next.version >= slot->entry.version); /* DP4 */
+    hf_assert(change->snap->entry.version == change->next.version); /* depot-D5 */
+    hf_assert(!hf_node_is_linked(&change->in_batch));               /* depot-D6: it is written */
     hf_entry_set(&slot->entry, &change->next);
     hf_snap_unref(slot->snap);
     slot->snap = hf_snap_ref(change->snap);
@@ -132,6 +134,7 @@ void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status)
 /* Decides the change. True: it is over, nothing has to be written. */
 static bool decide(hf_depot *depot, hf_change *change)
 {
+    hf_assert(change->slot == NULL || hf_list_first(&change->slot->changes) == &change->node); /* depot-D2 */
     change->status = change->decide(depot, change);
     if (change->status == HF_OK && change->write_count > 0 && depot->source != NULL) {
         change->status = depot->broken != HF_OK ? depot->broken : seal(change);
