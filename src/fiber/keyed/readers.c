@@ -48,7 +48,7 @@ void hf_reader_end(void)
         number_set(0);
         uint64_t bit = UINT64_C(1) << ((number - 1) % 64);
         uint64_t before = atomic_fetch_and_explicit(&taken[(number - 1) / 64], ~bit, memory_order_release);
-        hf_assert((before & bit) != 0); /* fiber-E1 */
+        hf_assert((before & bit) != 0); /* fiber-R1 */
     }
 }
 
@@ -61,6 +61,7 @@ void hf_readers_init(hf_readers *readers)
 
 void hf_readers_deinit(hf_readers *readers, hf_runtime *rt)
 {
+    hf_assert(hf_readers_have_left(readers, UINT64_MAX)); /* fiber-R2 */
     for (size_t i = 0; i < HF_COUNT_OF(readers->blocks); i++) {
         hf_seat *block = atomic_load_explicit(&readers->blocks[i], memory_order_acquire);
         if (block != NULL) {

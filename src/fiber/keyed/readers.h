@@ -13,8 +13,8 @@
  * gives it back when it ends. A fiber that is inside the library stays on its thread, so the number is that of the
  * thread that runs it. A reading section does not switch, wait or call out of the library.
  *
- * fiber-E1  seat->at is written by the thread that has the seat's number, and by nobody else.
- * fiber-E2  What a reader can reach is not freed before the reader has left. */
+ * fiber-R1  seat->at is written by the thread that has the seat's number, and by nobody else.
+ * fiber-R2  What a reader can reach is not freed before the reader has left. */
 #ifndef HF_FIBER_READERS_H
 #define HF_FIBER_READERS_H
 

@@ -918,7 +918,7 @@ static void reclaim(hf_cache *cache, shard *at, bool is_urgent, hf_cached **ret_
         at->waiting_tables = atomic_exchange_explicit(&at->limbo_tables, NULL, memory_order_acquire);
         at->target = hf_readers_target(readers, cache->rt);
     }
-    if (hf_readers_have_left(readers, at->target)) { /* fiber-E2 */
+    if (hf_readers_have_left(readers, at->target)) { /* fiber-R2 */
         *ret_entries = at->waiting;
         *ret_tables = at->waiting_tables;
         at->waiting = NULL;
