@@ -446,7 +446,8 @@ hf_status use_depots()
 #if __cplusplus >= 202002L
     HF_AUTO(hf_depot_close) hf_depot *third = nullptr;
     HF_TRY(hf_depot_open("third", &third, {.fetch = fetch_user, .ttl = hf_minutes(1)}));
-    EXPECT(hf_depot_get(third, hf_depot_key_of("acme", "user", "third"), &none, {.fresh = HF_FRESH_NOW}) == HF_ERR_DENIED);
+    EXPECT(hf_depot_get(third, hf_depot_key_of("acme", "user", "third"), &none, {.fresh = HF_FRESH_NOW}) ==
+           HF_ERR_DENIED);
 #endif
     HF_TRY(watch_users(users, key));
     HF_TRY(write_users(users, key));
