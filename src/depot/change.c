@@ -108,8 +108,6 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
     hf_slot *slot = change->slot;
     hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
     hf_assert(change->next.version >= slot->entry.version); /* DP4 */
-    hf_assert(change->snap->entry.version == change->next.version); /* depot-D5 */
-    hf_assert(!hf_node_is_linked(&change->in_batch));               /* depot-D6: it is written */
     hf_entry_set(&slot->entry, &change->next);
     hf_snap_unref(slot->snap);
     slot->snap = hf_snap_ref(change->snap);
@@ -155,6 +153,8 @@ static void finish(hf_depot *depot, hf_change *change)
     if (hf_node_is_linked(&change->node)) {
         hf_list_remove(&change->node);
     }
+    hf_assert(change->snap == NULL || change->snap->entry.version == change->next.version); /* depot-D5 */
+    hf_assert(!hf_node_is_linked(&change->in_batch)); /* depot-D6: it is written */
     change->apply(depot, change, change->status);
 }
 
