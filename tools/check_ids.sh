@@ -36,7 +36,7 @@ echo "${#ids[@]} ids of promises, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests 
 
 # ---- Invariants of layers -------------------------------------------------------------------------------------------------
 
-layers=(base time where env fiber wire history store run ledger engine inspect service worker open trial server remote vfs) # those whose ids carry their name; add yours
+layers=(base time where env fiber wire history store depot run ledger engine inspect service worker open trial server remote vfs) # those whose ids carry their name; add yours
 names=$(IFS='|' && echo "${layers[*]}")
 cd "$tree"
 places=(src tests include docs bench examples README.md ARCHITECTURE.md CONTRIBUTING.md)
@@ -68,7 +68,7 @@ echo "$(sort -u <<<"$defined" | grep -c .) invariants of ${layers[*]}"
 
 # ---- Ids of specifications ------------------------------------------------------------------------------------------------
 
-specified=(I{1..9} I16 I20 I21 D4 D7 D11)
+specified=(I{1..9} I16 I20 I21 D4 D7 D11 DP{1..10})
 for id in "${specified[@]}"; do
     [[ $(grep -cE "^- \*\*$id\*\*" docs/promises.md) == 1 ]] || fail "$id is not explained once in docs/promises.md"
 done

@@ -9,8 +9,8 @@
 #include <holdfast/base.h>
 #include <holdfast/batch.h>
 #include <holdfast/chan.h>
-#include <holdfast/depot.h>
 #include <holdfast/child.h>
+#include <holdfast/depot.h>
 #include <holdfast/dispatch.h>
 #include <holdfast/error.h>
 #include <holdfast/flow.h>

@@ -132,6 +132,7 @@ void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status)
 /* Decides the change. True: it is over, nothing has to be written. */
 static bool decide(hf_depot *depot, hf_change *change)
 {
+    hf_assert(change->slot == NULL || hf_list_first(&change->slot->changes) == &change->node); /* depot-D2 */
     change->status = change->decide(depot, change);
     if (change->status == HF_OK && change->write_count > 0 && depot->source != NULL) {
         change->status = depot->broken != HF_OK ? depot->broken : seal(change);
@@ -152,6 +153,8 @@ static void finish(hf_depot *depot, hf_change *change)
     if (hf_node_is_linked(&change->node)) {
         hf_list_remove(&change->node);
     }
+    hf_assert(change->snap == NULL || change->snap->entry.version == change->next.version); /* depot-D5 */
+    hf_assert(!hf_node_is_linked(&change->in_batch)); /* depot-D6: it is written */
     change->apply(depot, change, change->status);
 }
 

@@ -99,7 +99,7 @@ static void free_spaces(hf_depot *depot)
 /* What is left when nothing is under way any more. */
 static void take_down(hf_depot *depot)
 {
-    hf_source_close(depot);
+    hf_depot_source_close(depot);
     depot->is_ending = true;
     hf_depot_drop_rows(depot);
     hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
@@ -155,7 +155,7 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     hf_status status = hf_cache_new(&depot->memory, .name = name, .runtime = rt, .count_max = HF_UNLIMITED,
                                     .bytes_max = options.bytes_max, .evict = HF_EVICT_S3FIFO);
     if (status == HF_OK && (store != NULL || options.file != NULL)) {
-        status = store != NULL ? hf_source_open_store(&op, depot, store) : hf_source_open(&op, depot, options.file);
+        status = store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
         status = status != HF_OK ? hf_depot_raise(depot, &op) : HF_OK;
     } else if (status != HF_OK) {
         hf_store_close(store);
@@ -183,6 +183,7 @@ hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_de
 {
     HF_OPTIONS(hf_depot_options, options, hf_depot_open);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_open));
+    HF_TRY(hf_depot_check_place(options->runtime, "hf_depot_open"));
     return hf_depot_open_in(name, ret_depot, options, NULL);
 }
 
@@ -255,6 +256,7 @@ hf_status hf_depot_close(hf_depot *depot)
         return HF_OK;
     }
     HF_TRY(HF_VERB_ALLOWED(hf_depot_close));
+    HF_TRY(hf_depot_check_place(depot->rt, "hf_depot_close"));
     hf_op op;
     hf_op_init(&op);
     if (depot->owner != (const hf_fiber *)(void *)hf_self_get()) {

@@ -438,6 +438,8 @@ bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list);
 hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list);
 /* The keeper: drives when nobody else does, and watches the timers. */
 hf_status hf_depot_keeper(void *arg);
+/* Fails: HF_ERR_MISUSE in a hook of a join, and in a process that fork() made. */
+hf_status hf_depot_check_place(hf_runtime *rt, const char *verb);
 /* Begins a verb: counts the caller. Fails: HF_ERR_CLOSED, HF_ERR_MISUSE (a callback of the depot). */
 hf_status hf_depot_enter(hf_depot *depot, const char *verb);
 void hf_depot_leave(hf_depot *depot);
@@ -585,10 +587,10 @@ void hf_watch_landed(hf_slot *slot);
 typedef struct hf_source hf_source;
 typedef struct hf_load hf_load;
 /* Opens the file, reads generations and pending writes. */
-hf_status hf_source_open(hf_op *op, hf_depot *depot, const char *file);
+hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file);
 /* The same with a store of the depot's tables, which it takes. */
 hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
-void hf_source_close(hf_depot *depot);
+void hf_depot_source_close(hf_depot *depot);
 /* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
 bool hf_source_load(hf_depot *depot, hf_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */

@@ -402,6 +402,15 @@ hf_status hf_depot_raise(hf_depot *depot, const hf_op *op)
     HF_LEAVE(self, hf_op_end(self, op));
 }
 
+hf_status hf_depot_check_place(hf_runtime *rt, const char *verb)
+{
+    hf_fiber *self = hf_enter(rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    HF_LEAVE(self, self->hook_depth != 0 ? hf_refuse_in_hook(self, verb, true) : HF_OK);
+}
+
 hf_status hf_depot_enter(hf_depot *depot, const char *verb)
 {
     hf_op op;
@@ -410,6 +419,7 @@ hf_status hf_depot_enter(hf_depot *depot, const char *verb)
         (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s needs a depot", verb);
         return hf_depot_raise(NULL, &op);
     }
+    HF_TRY(hf_depot_check_place(depot->rt, verb));
     const hf_fiber *self = (const hf_fiber *)(void *)hf_self_get();
     if (self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self) {
         (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s was called by a function that depot '%s' has called: it must not wait for the depot",

@@ -168,7 +168,7 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store)
     return HF_OK;
 }
 
-hf_status hf_source_open(hf_op *op, hf_depot *depot, const char *file)
+hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file)
 {
     static const char PREFIX[] = "sqlite:";
     hf_env *env = depot->rt->env;
@@ -181,7 +181,7 @@ hf_status hf_source_open(hf_op *op, hf_depot *depot, const char *file)
     return hf_source_open_store(op, depot, store);
 }
 
-void hf_source_close(hf_depot *depot)
+void hf_depot_source_close(hf_depot *depot)
 {
     hf_source *source = depot->source;
     if (source == NULL) {

@@ -382,6 +382,7 @@ hf_status hf_watcher_close(hf_watcher *watcher)
     }
     HF_TRY(HF_VERB_ALLOWED(hf_watcher_close));
     hf_depot *depot = watcher->depot;
+    HF_TRY(hf_depot_check_place(depot->rt, "hf_watcher_close"));
     hf_spin_lock(&depot->lock);
     bool is_open = !depot->is_closing;
     depot->users += is_open;

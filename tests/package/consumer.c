@@ -261,6 +261,103 @@ static hf_status use_flows(void)
     return HF_OK;
 }
 
+/* ---- Depots: an origin that knows one key, and accepts every write but of the key "refused" ---- */
+
+static hf_status fetch_user(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    if (request->key.id_len == 4 && memcmp(request->key.id, "none", 4) == 0) {
+        return hf_reply_fail(reply, HF_REPLY_NOT_FOUND);
+    }
+    if (request->key.id_len == 4 && memcmp(request->key.id, "down", 4) == 0) {
+        return hf_reply_fail(reply, HF_REPLY_ORIGIN, .http_status = 403, .message = "not you");
+    }
+    HF_TRY(hf_reply_etag(reply, "e1"));
+    HF_TRY(hf_reply_max_age(reply, hf_minutes(1)));
+    return hf_reply_value(reply, "ann", 3);
+}
+
+static hf_status push_user(void *state, const hf_push_request *request, hf_reply *reply)
+{
+    (void)state;
+    EXPECT(request->attempt >= 1 && strlen(request->id) == HF_WRITE_ID_LEN - 1);
+    return hf_reply_etag(reply, "e2");
+}
+
+static hf_status append(void *state, const hf_value *value, const void *patch, size_t len, hf_value **ret_value)
+{
+    char text[16];
+    size_t had = hf_value_len(value);
+    (void)state;
+    EXPECT(had + len <= sizeof text);
+    memcpy(text, had > 0 ? hf_value_data(value) : "", had);
+    memcpy(text + had, patch, len);
+    return hf_value_copy(text, had + len, ret_value);
+}
+
+static hf_status write_users(hf_depot *users, hf_depot_key key)
+{
+    HF_AUTO(hf_depot_write_free) hf_depot_write *write = NULL;
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    HF_TRY(hf_depot_put(users, key, "bob", 3));
+    HF_TRY(hf_depot_patch(users, key, "by", 2));
+    HF_TRY(hf_depot_patch(users, key, "!", 1, .ret_write = &write));
+    HF_TRY(hf_depot_get(users, key, &value, .fresh = HF_FRESH_LOCAL));
+    EXPECT(hf_value_len(value) == 6 && memcmp(hf_value_data(value), "bobby!", 6) == 0);
+    HF_TRY(hf_depot_write_wait(write));
+    HF_TRY(hf_depot_write_wait(write, .timeout = hf_seconds(30)));
+    HF_TRY(hf_depot_put(users, key, "eve", 3, .mode = HF_DEPOT_ORIGIN_FIRST));
+    HF_TRY(hf_depot_delete(users, key, .mode = HF_DEPOT_ORIGIN_FIRST));
+    return hf_depot_delete(users, hf_depot_key_of("acme", "user", "7"));
+}
+
+static hf_status watch_users(hf_depot *users, hf_depot_key key)
+{
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = NULL;
+    HF_AUTO(hf_watcher_close) hf_watcher *local = NULL;
+    hf_depot_event event;
+    HF_TRY(hf_depot_watch(users, key, &watcher));
+    HF_TRY(hf_depot_watch(users, hf_depot_key_of("acme", "user", "8"), &local, .fresh = HF_FRESH_LOCAL));
+    HF_TRY(hf_watcher_next(watcher, &event));
+    EXPECT(event.kind == HF_DEPOT_DATA && hf_value_len(event.value) == 3);
+    hf_value_unref(event.value);
+    EXPECT(hf_watcher_next(local, &event, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    EXPECT(hf_watcher_dropped(watcher) == 0);
+    return HF_OK;
+}
+
+static hf_status use_depots(void)
+{
+    char file[512];
+    (void)snprintf(file, sizeof file, "sqlite:%s/users.db", folder);
+    hf_depot_key key = hf_depot_key_of("acme", "user", "42");
+    hf_depot_info info;
+    hf_depot_counts counts;
+    HF_AUTO(hf_value_unref) hf_value *user = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *empty = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *users = NULL;
+    HF_TRY(hf_depot_open("empty", &empty));
+    HF_TRY(hf_depot_open("users", &users, .fetch = fetch_user, .push = push_user, .apply = append, .file = file,
+                         .coalesce = HF_SPAN_OFF));
+    EXPECT(hf_depot_get(empty, key, &user) == HF_ERR_UNAVAILABLE);
+    HF_TRY(hf_depot_get(users, key, &user, .fresh = HF_FRESH_NOW, .ret_info = &info));
+    EXPECT(hf_value_len(user) == 3 && info.place == HF_DEPOT_FETCHER && strcmp(info.etag, "e1") == 0);
+    hf_value *none = NULL;
+    EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "none"), &none) == HF_ERR_NOT_FOUND);
+    EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "down"), &none, .force = true) == HF_ERR_DENIED);
+    HF_TRY(watch_users(users, key));
+    HF_TRY(write_users(users, key));
+    HF_TRY(hf_depot_invalidate(users, key));
+    HF_TRY(hf_depot_invalidate(users, key, .hard = true));
+    HF_TRY(hf_depot_invalidate_namespace(users, "acme"));
+    HF_TRY(hf_depot_invalidate_namespace(users, "acme", .hard = true));
+    HF_TRY(hf_depot_invalidate_all(users));
+    HF_TRY(hf_depot_invalidate_all(users, .hard = true));
+    HF_TRY(hf_depot_stat(users, &counts));
+    EXPECT(counts.writes >= 4 && counts.damaged == 0);
+    return HF_OK;
+}
+
 static hf_status use_dispatchers(void)
 {
     int count = 0;
@@ -622,6 +719,7 @@ static hf_status use_all(void *arg)
     HF_TRY(use_locks());
     HF_TRY(use_keys());
     HF_TRY(use_flows());
+    HF_TRY(use_depots());
     HF_TRY(use_dispatchers());
     HF_TRY(use_descriptors());
     HF_TRY(use_network());

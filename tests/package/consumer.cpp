@@ -326,6 +326,134 @@ hf_status use_collectors()
     return HF_OK;
 }
 
+// An origin that knows every key but "none", and accepts every write.
+hf_status fetch_user(void *, const hf_fetch_request *request, hf_reply *reply)
+{
+    std::string id(static_cast<const char *>(request->key.id), request->key.id_len);
+    hf_reply_fail_options fail_options = hf_reply_fail_options();
+    fail_options.http_status = 403;
+    if (id == "none") {
+        return hf_reply_fail(reply, HF_REPLY_NOT_FOUND);
+    }
+    if (id == "denied") {
+        return hf_reply_fail(reply, HF_REPLY_ORIGIN, fail_options);
+    }
+#if __cplusplus >= 202002L
+    if (id == "third") {
+        return hf_reply_fail(reply, HF_REPLY_ORIGIN, {.http_status = 403});
+    }
+#endif
+    return hf_reply_value(reply, "ann", 3);
+}
+
+hf_status push_user(void *, const hf_push_request *request, hf_reply *reply)
+{
+    EXPECT(request->attempt >= 1);
+    return hf_reply_etag(reply, "e2");
+}
+
+hf_status replace(void *, const hf_value *, const void *patch, size_t len, hf_value **ret_value)
+{
+    return hf_value_copy(patch, len, ret_value);
+}
+
+hf_status write_users(hf_depot *users, hf_depot_key key)
+{
+    HF_AUTO(hf_depot_write_free) hf_depot_write *write = nullptr;
+    hf_depot_write_options write_options = hf_depot_write_options();
+    write_options.mode = HF_DEPOT_ORIGIN_FIRST;
+    hf_depot_write_options kept_options = hf_depot_write_options();
+    kept_options.ret_write = &write;
+    HF_TRY(hf_depot_put(users, key, "bob", 3));
+    HF_TRY(hf_depot_put(users, key, "bob", 3, write_options));
+    HF_TRY(hf_depot_patch(users, key, "eve", 3));
+    HF_TRY(hf_depot_patch(users, key, "eve", 3, kept_options));
+    HF_TRY(hf_depot_write_wait(write));
+    HF_TRY(hf_depot_write_wait(write, patient_options));
+    HF_TRY(hf_depot_delete(users, key));
+    HF_TRY(hf_depot_delete(users, key, write_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_depot_put(users, key, "bob", 3, {.mode = HF_DEPOT_ORIGIN_FIRST}));
+    HF_TRY(hf_depot_patch(users, key, "eve", 3, {.mode = HF_DEPOT_ORIGIN_FIRST}));
+    HF_TRY(hf_depot_write_wait(write, {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_depot_delete(users, key, {.mode = HF_DEPOT_ORIGIN_FIRST}));
+#endif
+    return HF_OK;
+}
+
+hf_status watch_users(hf_depot *users, hf_depot_key key)
+{
+    hf_depot_event event;
+    hf_depot_watch_options watch_options = hf_depot_watch_options();
+    watch_options.fresh = HF_FRESH_LOCAL;
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = nullptr;
+    HF_AUTO(hf_watcher_close) hf_watcher *local = nullptr;
+    HF_TRY(hf_depot_watch(users, key, &watcher));
+    HF_TRY(hf_depot_watch(users, key, &local, watch_options));
+    HF_TRY(hf_watcher_next(watcher, &event));
+    EXPECT(event.kind == HF_DEPOT_DATA);
+    hf_value_unref(event.value);
+    HF_TRY(hf_watcher_next(local, &event, patient_options));
+    hf_value_unref(event.value);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_watcher_close) hf_watcher *third = nullptr;
+    HF_TRY(hf_depot_watch(users, key, &third, {.mode = HF_FLOW_DROP_OLDEST, .capacity = 2}));
+    HF_TRY(hf_watcher_next(third, &event, {.timeout = hf_seconds(30)}));
+    hf_value_unref(event.value);
+#endif
+    return HF_OK;
+}
+
+hf_status invalidate_users(hf_depot *users, hf_depot_key key)
+{
+    hf_depot_invalidate_options invalidate_options = hf_depot_invalidate_options();
+    invalidate_options.hard = true;
+    HF_TRY(hf_depot_invalidate(users, key));
+    HF_TRY(hf_depot_invalidate(users, key, invalidate_options));
+    HF_TRY(hf_depot_invalidate_namespace(users, "acme"));
+    HF_TRY(hf_depot_invalidate_namespace(users, "acme", invalidate_options));
+    HF_TRY(hf_depot_invalidate_all(users));
+    HF_TRY(hf_depot_invalidate_all(users, invalidate_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_depot_invalidate(users, key, {.hard = true}));
+    HF_TRY(hf_depot_invalidate_namespace(users, "acme", {.hard = true}));
+    HF_TRY(hf_depot_invalidate_all(users, {.hard = true}));
+#endif
+    return HF_OK;
+}
+
+hf_status use_depots()
+{
+    hf_depot_key key = hf_depot_key_of("acme", "user", "42");
+    hf_depot_options depot_options = hf_depot_options();
+    depot_options.fetch = fetch_user;
+    depot_options.push = push_user;
+    depot_options.apply = replace;
+    depot_options.coalesce = HF_SPAN_OFF;
+    hf_depot_get_options get_options = hf_depot_get_options();
+    get_options.fresh = HF_FRESH_NOW;
+    HF_AUTO(hf_depot_close) hf_depot *empty = nullptr;
+    HF_AUTO(hf_depot_close) hf_depot *users = nullptr;
+    HF_AUTO(hf_value_unref) hf_value *user = nullptr;
+    hf_value *none = nullptr;
+    HF_TRY(hf_depot_open("empty", &empty));
+    HF_TRY(hf_depot_open("users", &users, depot_options));
+    EXPECT(hf_depot_get(empty, key, &user) == HF_ERR_UNAVAILABLE);
+    HF_TRY(hf_depot_get(users, key, &user, get_options));
+    EXPECT(hf_value_len(user) == 3);
+    EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "none"), &none) == HF_ERR_NOT_FOUND);
+    EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "denied"), &none) == HF_ERR_DENIED);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_depot_close) hf_depot *third = nullptr;
+    HF_TRY(hf_depot_open("third", &third, {.fetch = fetch_user, .ttl = hf_minutes(1)}));
+    EXPECT(hf_depot_get(third, hf_depot_key_of("acme", "user", "third"), &none, {.fresh = HF_FRESH_NOW}) ==
+           HF_ERR_DENIED);
+#endif
+    HF_TRY(watch_users(users, key));
+    HF_TRY(write_users(users, key));
+    return invalidate_users(users, key);
+}
+
 hf_status use_dispatchers()
 {
     int count = 0;
@@ -859,6 +987,7 @@ hf_status use_all(void *)
     HF_TRY(use_flights());
     HF_TRY(use_flows());
     HF_TRY(use_collectors());
+    HF_TRY(use_depots());
     HF_TRY(use_dispatchers());
     HF_TRY(use_descriptors());
     HF_TRY(use_network());

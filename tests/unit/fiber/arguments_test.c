@@ -193,6 +193,122 @@ static void a_port_over_65535_is_named(void **state)
     simulated_and_on_threads("big port", 10, big_port);
 }
 
+/* ---- Depots -------------------------------------------------------------------------------------------------------- */
+
+static hf_status no_depot(void *arg)
+{
+    (void)arg;
+    hf_depot_key key = hf_depot_key_of("ns", "type", "id");
+    hf_value *value = NULL;
+    hf_watcher *watcher = NULL;
+    hf_depot_event event;
+    hf_depot_counts counts;
+    REFUSED(hf_depot_open("depot", NULL), HF_ERR_MISUSE, "a place for the depot");
+    REFUSED(hf_depot_query(NULL, 0, NULL), HF_ERR_MISUSE, "needs terms and a place");
+    REFUSED(hf_depot_get(NULL, key, &value), HF_ERR_MISUSE, "hf_depot_get needs a depot");
+    REFUSED(hf_depot_prefetch(NULL, key), HF_ERR_MISUSE, "hf_depot_prefetch needs a depot");
+    REFUSED(hf_depot_put(NULL, key, "x", 1), HF_ERR_MISUSE, "hf_depot_put needs a depot");
+    REFUSED(hf_depot_patch(NULL, key, "x", 1), HF_ERR_MISUSE, "hf_depot_patch needs a depot");
+    REFUSED(hf_depot_delete(NULL, key), HF_ERR_MISUSE, "hf_depot_delete needs a depot");
+    REFUSED(hf_depot_write_wait(NULL), HF_ERR_MISUSE, "hf_depot_write_wait needs a write");
+    REFUSED(hf_depot_invalidate(NULL, key), HF_ERR_MISUSE, "hf_depot_invalidate needs a depot");
+    REFUSED(hf_depot_invalidate_namespace(NULL, "ns"), HF_ERR_MISUSE, "hf_depot_invalidate_namespace needs a depot");
+    REFUSED(hf_depot_invalidate_all(NULL), HF_ERR_MISUSE, "hf_depot_invalidate_all needs a depot");
+    REFUSED(hf_depot_trim(NULL, 0), HF_ERR_MISUSE, "hf_depot_trim needs a depot");
+    REFUSED(hf_depot_online(NULL, true), HF_ERR_MISUSE, "hf_depot_online needs a depot");
+    REFUSED(hf_depot_stat(NULL, &counts), HF_ERR_MISUSE, "hf_depot_stat needs a depot");
+    REFUSED(hf_depot_pending(NULL, NULL, NULL), HF_ERR_MISUSE, "hf_depot_pending needs a depot");
+    REFUSED(hf_depot_retry(NULL, 1), HF_ERR_MISUSE, "hf_depot_retry needs a depot");
+    REFUSED(hf_depot_drop(NULL, 1), HF_ERR_MISUSE, "hf_depot_drop needs a depot");
+    REFUSED(hf_depot_watch(NULL, key, &watcher), HF_ERR_MISUSE, "hf_depot_watch needs a depot");
+    REFUSED(hf_watcher_next(NULL, &event), HF_ERR_MISUSE, "needs a watcher");
+    REFUSED(hf_reply_value(NULL, "x", 1), HF_ERR_MISUSE, "hf_reply_value needs the reply");
+    REFUSED(hf_reply_not_modified(NULL), HF_ERR_MISUSE, "hf_reply_not_modified needs the reply");
+    REFUSED(hf_reply_etag(NULL, "x"), HF_ERR_MISUSE, "hf_reply_etag needs the reply");
+    REFUSED(hf_reply_last_modified(NULL, "x"), HF_ERR_MISUSE, "hf_reply_last_modified needs the reply");
+    REFUSED(hf_reply_max_age(NULL, hf_seconds(1)), HF_ERR_MISUSE, "hf_reply_max_age needs the reply");
+    REFUSED(hf_reply_fail(NULL, HF_REPLY_UNKNOWN), HF_ERR_MISUSE, "hf_reply_fail needs the reply");
+    HF_CHECK(hf_depot_close(NULL) == HF_OK && hf_watcher_close(NULL) == HF_OK && hf_watcher_dropped(NULL) == 0);
+    hf_depot_write_free(NULL);
+    return HF_OK;
+}
+
+static void no_depot_and_no_reply_is_misuse(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("no depot", 10, no_depot);
+    HF_CHECK(no_depot(NULL) == HF_OK); /* a plain thread */
+}
+
+static hf_status odd_options_of_a_depot(void)
+{
+    hf_depot *depot = NULL;
+    REFUSED(hf_depot_open(NULL, &depot), HF_ERR_MISUSE, "needs a name");
+    REFUSED(hf_depot_open("d", &depot, .ttl = hf_seconds(-7)), HF_ERR_INVALID, ".ttl is negative");
+    REFUSED(hf_depot_open("d", &depot, .fetch_timeout = HF_SPAN_OFF), HF_ERR_INVALID, ".fetch_timeout is negative");
+    REFUSED(hf_depot_open("d", &depot, .value_max = INT64_C(1) << 40), HF_ERR_INVALID, ".value_max is");
+    REFUSED(hf_depot_open("d", &depot, .fetch_max = HF_OFF), HF_ERR_INVALID, ".fetch_max is -1");
+    REFUSED(hf_depot_open("d", &depot, .attempts_max = -7), HF_ERR_INVALID, ".attempts_max");
+    REFUSED(hf_depot_open("d", &depot, .on_conflict = HF_CONFLICT_MERGE), HF_ERR_INVALID, "needs .merge");
+    REFUSED(hf_depot_open("d", &depot, .file = "nonsense"), HF_ERR_INVALID, "nonsense");
+    HF_CHECK(depot == NULL);
+    return HF_OK;
+}
+
+static hf_status push_nothing(void *state, const hf_push_request *request, hf_reply *reply)
+{
+    (void)state;
+    (void)request;
+    (void)reply;
+    return HF_OK;
+}
+
+static hf_status odd_calls_of_a_depot(void *arg)
+{
+    (void)arg;
+    HF_TRY(odd_options_of_a_depot());
+    char text[HF_ETAG_LEN_MAX + 2];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    hf_depot_key key = hf_depot_key_of("ns", "type", "id");
+    hf_value *value = NULL;
+    hf_watcher *watcher = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(hf_depot_open("depot", &depot, .push = push_nothing, .value_max = 8));
+    REFUSED(hf_depot_get(depot, hf_depot_key_of("", "type", "id"), &value), HF_ERR_INVALID, "namespace of a key");
+    REFUSED(hf_depot_get(depot, hf_depot_key_of("ns", text, "id"), &value), HF_ERR_INVALID, "type of a key");
+    REFUSED(hf_depot_get(depot, hf_depot_key_of("ns", "type", NULL), &value), HF_ERR_INVALID, "id of a key");
+    REFUSED(hf_depot_get(depot, key, NULL), HF_ERR_MISUSE, "a place for the value");
+    REFUSED(hf_depot_get(depot, key, &value, .fresh = (hf_fresh)7), HF_ERR_INVALID, "7 is not a freshness");
+    REFUSED(hf_depot_get(depot, key, &value, .within = hf_seconds(-7)), HF_ERR_INVALID, ".within is negative");
+    REFUSED(hf_depot_get(depot, key, &value, .urgency = (hf_urgency)7), HF_ERR_INVALID, "7 is not an urgency");
+    REFUSED(hf_depot_prefetch(depot, hf_depot_key_of(NULL, "type", "id")), HF_ERR_INVALID, "namespace of a key");
+    REFUSED(hf_depot_put(depot, key, NULL, 1), HF_ERR_MISUSE, "hf_depot_put");
+    REFUSED(hf_depot_put(depot, key, "123456789", 9), HF_ERR_TOO_BIG, "9 bytes");
+    REFUSED(hf_depot_put(depot, key, "x", 1, .mode = (hf_depot_mode)7), HF_ERR_INVALID, ".mode");
+    REFUSED(hf_depot_put(depot, key, "x", 1, .if_match = text), HF_ERR_INVALID, ".if_match");
+    REFUSED(hf_depot_put(depot, key, "x", 1, .on_conflict = HF_CONFLICT_MERGE), HF_ERR_MISUSE, ".merge");
+    REFUSED(hf_depot_patch(depot, key, "x", 1), HF_ERR_MISUSE, ".apply");
+    REFUSED(hf_depot_invalidate_namespace(depot, NULL), HF_ERR_INVALID, "namespace");
+    REFUSED(hf_depot_trim(depot, -7), HF_ERR_INVALID, "-7 bytes");
+    REFUSED(hf_depot_stat(depot, NULL), HF_ERR_MISUSE, "a place for the counts");
+    REFUSED(hf_depot_pending(depot, NULL, NULL), HF_ERR_MISUSE, "a function");
+    REFUSED(hf_depot_retry(depot, 7), HF_ERR_NOT_FOUND, "7");
+    REFUSED(hf_depot_watch(depot, key, NULL), HF_ERR_MISUSE, "a place for the watcher");
+    REFUSED(hf_depot_watch(depot, key, &watcher, .mode = (hf_flow_mode)77), HF_ERR_INVALID, ".mode");
+    REFUSED(hf_depot_watch(depot, key, &watcher, .refresh = hf_seconds(-7)), HF_ERR_INVALID, ".refresh");
+    HF_TRY(hf_depot_watch(depot, key, &watcher));
+    REFUSED(hf_watcher_next(watcher, NULL), HF_ERR_MISUSE, "a place for the event");
+    HF_CHECK(value == NULL);
+    return hf_watcher_close(watcher);
+}
+
+static void a_depot_refuses_odd_arguments_in_sentences(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("odd depot", 10, odd_calls_of_a_depot);
+}
+
 /* ---- The simulator ------------------------------------------------------------------------------------------------- */
 
 static void the_simulator_refuses_in_sentences(void **state)
@@ -251,6 +367,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_negative_bound_of_children_is_refused),
         cmocka_unit_test(negative_figures_are_refused),
         cmocka_unit_test(a_port_over_65535_is_named),
+        cmocka_unit_test(no_depot_and_no_reply_is_misuse),
+        cmocka_unit_test(a_depot_refuses_odd_arguments_in_sentences),
         cmocka_unit_test(the_simulator_refuses_in_sentences),
         cmocka_unit_test(a_raised_signal_arrives_where_it_is_open),
     };

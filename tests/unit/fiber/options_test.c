@@ -23,6 +23,7 @@ static hf_status nothing(void *arg)
 }
 
 static hf_scope *here;
+static const hf_depot_key NO_KEY = {NULL, NULL, NULL, 0};
 
 #define CALL(name, expression)                 \
     static hf_status name(const void *options) \
@@ -113,6 +114,18 @@ CALL(workflow_fail, hf_workflow_fail_with(NULL, options))
 CALL(continue_as_new, hf_continue_as_new_with(hf_payload_none(), options))
 CALL(worker_new, hf_worker_new_with(NULL, NULL, NULL, options))
 CALL(worker_add_activity, hf_worker_add_activity_with(NULL, NULL, NULL, options))
+CALL(depot_open, hf_depot_open_with(NULL, NULL, options))
+CALL(depot_get, hf_depot_get_with(NULL, NO_KEY, NULL, options))
+CALL(depot_put, hf_depot_put_with(NULL, NO_KEY, NULL, 0, options))
+CALL(depot_patch, hf_depot_patch_with(NULL, NO_KEY, NULL, 0, options))
+CALL(depot_delete, hf_depot_delete_with(NULL, NO_KEY, options))
+CALL(depot_write_wait, hf_depot_write_wait_with(NULL, options))
+CALL(depot_invalidate, hf_depot_invalidate_with(NULL, NO_KEY, options))
+CALL(depot_invalidate_namespace, hf_depot_invalidate_namespace_with(NULL, NULL, options))
+CALL(depot_invalidate_all, hf_depot_invalidate_all_with(NULL, options))
+CALL(depot_watch, hf_depot_watch_with(NULL, NO_KEY, NULL, options))
+CALL(watcher_next, hf_watcher_next_with(NULL, NULL, options))
+CALL(reply_fail, hf_reply_fail_with(NULL, HF_REPLY_UNKNOWN, options))
 
 static const struct {
     const char *verb;
@@ -201,6 +214,18 @@ static const struct {
     {"hf_workflow_fail", workflow_fail},
     {"hf_worker_new", worker_new},
     {"hf_worker_add_activity", worker_add_activity},
+    {"hf_depot_open", depot_open},
+    {"hf_depot_get", depot_get},
+    {"hf_depot_put", depot_put},
+    {"hf_depot_patch", depot_patch},
+    {"hf_depot_delete", depot_delete},
+    {"hf_depot_write_wait", depot_write_wait},
+    {"hf_depot_invalidate", depot_invalidate},
+    {"hf_depot_invalidate_namespace", depot_invalidate_namespace},
+    {"hf_depot_invalidate_all", depot_invalidate_all},
+    {"hf_depot_watch", depot_watch},
+    {"hf_watcher_next", watcher_next},
+    {"hf_reply_fail", reply_fail},
 };
 
 static hf_status give_wrong_sizes(void *arg)

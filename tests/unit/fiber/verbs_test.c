@@ -1,6 +1,7 @@
 /* The table of verbs (src/fiber/verbs.def) says the truth: each verb is called in each place that exists today, and
  * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
 #include "base/limits.h"
+#include "depot/depot_private.h"
 #include "fiber/crew/crew.h"
 #include "unit/fiber/bodies.h"
 
@@ -43,6 +44,10 @@ typedef struct things {
     hf_execution *execution;  /* runs, and nobody works on it */
     hf_update_handle *update; /* it has no such update */
     hf_worker *worker;
+    hf_depot *depot;
+    hf_watcher *watcher;   /* has an event */
+    hf_depot_write *write; /* is sent at once */
+    hf_reply reply;
     int fds[2];
     char path[40];
 } things;
@@ -67,7 +72,44 @@ static hf_status take_item(void *ctx, const void *value)
 }
 
 /* Some things are dear, or cannot be made twice: only for the verbs that need them. */
-typedef enum need { PLAIN, NETWORK, A_FILE, SIGNALS, A_PROCESS, A_SHIELD, A_SERVICE } need;
+typedef enum need { PLAIN, NETWORK, A_FILE, SIGNALS, A_PROCESS, A_SHIELD, A_SERVICE, A_DEPOT } need;
+
+static hf_status fetch_value(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    (void)request;
+    return hf_reply_value(reply, "v", 1);
+}
+
+static hf_status push_nothing(void *state, const hf_push_request *request, hf_reply *reply)
+{
+    (void)state;
+    (void)request;
+    (void)reply;
+    return HF_OK;
+}
+
+static hf_status apply_patch(void *state, const hf_value *value, const void *patch, size_t len, hf_value **ret_value)
+{
+    (void)state;
+    (void)value;
+    return hf_value_copy(patch, len, ret_value);
+}
+
+static hf_depot_key written_key(void)
+{
+    return hf_depot_key_of("ns", "type", "written");
+}
+
+static hf_status make_depot(things *t)
+{
+    HF_TRY(hf_depot_open("depot", &t->depot, .runtime = t->rt, .fetch = fetch_value, .push = push_nothing,
+                         .apply = apply_patch, .coalesce = HF_SPAN_OFF));
+    HF_TRY(hf_depot_put(t->depot, written_key(), "x", 1, .ret_write = &t->write));
+    HF_TRY(hf_depot_watch(t->depot, written_key(), &t->watcher));
+    hf_reply_init(&t->reply, t->rt != NULL ? t->rt : hf_runtime_current(), 100);
+    return HF_OK;
+}
 
 static hf_status make_io(things *t, need what)
 {
@@ -106,6 +148,8 @@ static hf_status make_outside(things *t, need what)
         HF_TRY(hf_update_handle_new(t->execution, "id", &t->update));
         HF_TRY(hf_worker_new(t->service, "queue", &t->worker, .runtime = t->rt));
         HF_TRY(hf_worker_stop(t->worker));
+    } else if (what == A_DEPOT) {
+        HF_TRY(make_depot(t));
     }
     return make_io(t, what);
 }
@@ -169,6 +213,10 @@ static void free_inside(things *t)
 static void free_outside(things *t)
 {
     free_io(t);
+    HF_CHECK(hf_watcher_close(t->watcher) == HF_OK);
+    hf_depot_write_free(t->write);
+    HF_CHECK(hf_depot_close(t->depot) == HF_OK);
+    hf_reply_clear(&t->reply);
     HF_CHECK(hf_worker_free(t->worker) == HF_OK);
     hf_update_handle_free(t->update);
     hf_execution_free(t->execution);
@@ -769,6 +817,73 @@ static hf_status call_hf_guard_refuse(things *t)
 LOOK(hf_worker_health_name, hf_worker_health_name(HF_WORKER_READY))
 CALL_FREE(hf_worker_free, worker)
 
+static hf_status call_hf_depot_query(things *t)
+{
+    (void)t;
+    static const hf_depot_term TERMS[] = {{"name", "value"}};
+    hf_depot_query_id id;
+    return hf_depot_query(TERMS, 1, &id);
+}
+CALL_NEW(hf_depot_open, hf_depot, hf_depot_close, "fresh", &made, .runtime = t->rt)
+static hf_status call_hf_depot_close(things *t)
+{
+    hf_depot *fresh = NULL; /* scopes were opened since the other one was */
+    hf_status status = hf_depot_open("fresh", &fresh, .runtime = t->rt);
+    return status == HF_OK ? hf_depot_close(fresh) : hf_depot_close(t->depot);
+}
+/* Of a key that is not in memory, whose answer needs no permission. */
+static hf_status call_hf_depot_get(things *t)
+{
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    return hf_depot_get(t->depot, hf_depot_key_of("ns", "type", "fetched"), &value);
+}
+CALL(hf_depot_prefetch, hf_depot_prefetch(t->depot, hf_depot_key_of("ns", "type", "fetched")))
+CALL(hf_depot_put, hf_depot_put(t->depot, written_key(), "y", 1))
+CALL(hf_depot_patch, hf_depot_patch(t->depot, written_key(), "y", 1))
+CALL(hf_depot_delete, hf_depot_delete(t->depot, written_key()))
+CALL(hf_depot_write_wait, hf_depot_write_wait(t->write))
+static hf_status call_hf_depot_write_free(things *t)
+{
+    hf_depot_write_free(t->write);
+    t->write = NULL;
+    return HF_OK;
+}
+CALL(hf_depot_invalidate, hf_depot_invalidate(t->depot, written_key()))
+CALL(hf_depot_invalidate_namespace, hf_depot_invalidate_namespace(t->depot, "ns"))
+CALL(hf_depot_invalidate_all, hf_depot_invalidate_all(t->depot))
+CALL(hf_depot_trim, hf_depot_trim(t->depot, 0))
+CALL(hf_depot_online, hf_depot_online(t->depot, false))
+static hf_status call_hf_depot_stat(things *t)
+{
+    hf_depot_counts counts;
+    return hf_depot_stat(t->depot, &counts);
+}
+static bool see_write(void *arg, const hf_depot_pending_write *write)
+{
+    (void)arg;
+    (void)write;
+    return true;
+}
+CALL(hf_depot_pending, hf_depot_pending(t->depot, see_write, NULL))
+CALL(hf_depot_retry, hf_depot_retry(t->depot, 1000))
+CALL(hf_depot_drop, hf_depot_drop(t->depot, 1000))
+CALL_NEW(hf_depot_watch, hf_watcher, hf_watcher_close, t->depot, written_key(), &made)
+static hf_status call_hf_watcher_next(things *t)
+{
+    hf_depot_event event = {.value = NULL};
+    hf_status status = hf_watcher_next(t->watcher, &event);
+    hf_value_unref(event.value);
+    return status;
+}
+LOOK(hf_watcher_dropped, hf_watcher_dropped(t->watcher))
+CALL_FREE(hf_watcher_close, watcher)
+CALL(hf_reply_value, hf_reply_value(&t->reply, "v", 1))
+CALL(hf_reply_not_modified, hf_reply_not_modified(&t->reply))
+CALL(hf_reply_etag, hf_reply_etag(&t->reply, "etag"))
+CALL(hf_reply_last_modified, hf_reply_last_modified(&t->reply, "yesterday"))
+CALL(hf_reply_max_age, hf_reply_max_age(&t->reply, hf_seconds(1)))
+CALL(hf_reply_fail, hf_reply_fail(&t->reply, HF_REPLY_NETWORK))
+
 /* Not called here: they would end the process or the runtime around them, or need a source's emitter or an environment
  * of their own, a file, or a worker's workflow or activity around them. What the table says of hf_runtime_free and
  * hf_runtime_turn is in runtime_test.c, of hf_testenv_* in unit/trial, of the last ones in unit/worker and sim/worker_*. */
@@ -874,6 +989,9 @@ static need need_of(const verb *v)
     }
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
+    }
+    if (starts_with(v->name, "hf_depot_") || starts_with(v->name, "hf_watcher_") || starts_with(v->name, "hf_reply_")) {
+        return A_DEPOT;
     }
     static const char *const OF_SERVICE[] = {
         "hf_start",   "hf_execution_", "hf_result", "hf_signal",   "hf_cancel",  "hf_terminate", "hf_worker_",
