@@ -313,9 +313,9 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
     }
     int64_t now = hf_rt_now(depot->rt).ns;
     int64_t wait = 0;
-    if (hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], now, &wait) &&
-        now + wait > row->next_try.ns) {
-        row->next_try.ns = now + (wait > 0 ? wait : INT64_C(1000000000)); /* half open: somebody is probing */
+    if (hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], now, &wait)) {
+        int64_t until = now + (wait > 0 ? wait : INT64_C(1000000000)); /* half open: somebody is probing */
+        row->next_try.ns = row->next_try.ns > until ? row->next_try.ns : until;
     }
     if (row->next_try.ns > now) {
         slot->send_timer.ring = ring_send;
