@@ -234,7 +234,7 @@ struct hf_depot_flight {
     hf_work work;
     hf_depot *depot;
     hf_slot *slot;        /* held */
-    unsigned refs;        /* the slot's, and the work's; of the driver */
+    unsigned refs;        /* the slot's, the work's, and one per ask; of the driver */
     hf_node node;         /* in depot->queue while it waits for a permit */
     hf_node in_all;       /* in depot->all_flights */
     hf_list waiters;      /* asks; under the lock */
@@ -490,6 +490,8 @@ bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t
 hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, bool *ret_joined);
 /* A holder leaves; the last one ends it. */
 void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight);
+/* The same for an ask, which has a reference. */
+void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight);
 /* A refresh that belongs to the depot, if there is room for one. */
 void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency);
 /* At close: all flights end, and their waiters with this status. */

@@ -148,7 +148,7 @@ void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status)
         }
     }
     if (flight != NULL) {
-        hf_flight_get_off(depot, flight);
+        hf_flight_leave(depot, flight);
     }
     if (slot != NULL) {
         hf_slot_let_go(depot, slot);
@@ -194,7 +194,7 @@ static void act_leave(hf_depot *depot, hf_post *post)
 {
     leaving *one = HF_CONTAINER(post, leaving, post);
     if (one->flight != NULL) {
-        hf_flight_get_off(depot, one->flight);
+        hf_flight_leave(depot, one->flight);
     }
     hf_slot_let_go(depot, one->slot);
     hf_rt_free(depot->rt, one, sizeof *one);

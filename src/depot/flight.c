@@ -242,6 +242,12 @@ void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
     flight_unref(depot, flight);
 }
 
+void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight)
+{
+    hf_flight_get_off(depot, flight);
+    flight_unref(depot, flight);
+}
+
 static void queue_up(hf_depot *depot, hf_depot_flight *flight)
 {
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
@@ -337,6 +343,7 @@ static void tell_waiters(hf_depot *depot, hf_depot_flight *flight)
         ask->flight = NULL;
         flight->holders--;
         hf_read_landed(depot, ask, flight);
+        flight_unref(depot, flight); /* not the last: the caller has one */
     }
 }
 

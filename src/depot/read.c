@@ -91,6 +91,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
     depot->counts.joined += joined;
     ask->flight = flight;
+    flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
     (void)hf_depot_park(depot, ask, &flight->waiters); /* one that wants out is answered, and leaves the flight */
 }
 
