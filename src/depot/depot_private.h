@@ -138,6 +138,8 @@ typedef struct hf_pending {
     hf_row_state state;
     bool is_origin_first; /* not on the disk, not folded */
     bool if_none;
+    bool is_held;        /* a change of it is being written: it is not sent meanwhile */
+    bool is_old;         /* of an earlier process, which may have sent it: takes no newer value */
     bool is_forced;      /* client wins: sent with their etag */
     hf_conflict on_conflict;
     hf_value *data;      /* value or patch; NULL of a removal */

@@ -150,6 +150,14 @@ static void put_pending(hf_depot *depot, hf_change *change, const hf_pending *ro
     }
 }
 
+/* By `decide`: the row is not sent until `apply` lets it go. */
+static void hold_row(hf_depot *depot, hf_pending *row)
+{
+    hf_assert(row->state != HF_ROW_SENDING && !row->is_held);
+    row->is_held = true;
+    hf_depot_look_at_sends(depot, row->slot);
+}
+
 static hf_status decide_write(hf_depot *depot, hf_change *change)
 {
     hf_pending *row = change->row;
@@ -173,6 +181,7 @@ static hf_status decide_write(hf_depot *depot, hf_change *change)
         hf_pending written = *mate;
         written.data = row->data;
         put_pending(depot, change, &written);
+        hold_row(depot, mate);
     } else {
         row->sequence = depot->sequence_next++;
         put_pending(depot, change, row);
@@ -200,6 +209,9 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
     hf_slot *slot = change->slot;
+    if (change->mate != NULL && change->mate->is_held) {
+        change->mate->is_held = false;
+    }
     if (status == HF_OK) {
         if (change->mate != NULL) {
             merge_rows(depot, change->mate, row);
@@ -214,6 +226,7 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
     } else {
         hf_change_tell(depot, change, status);
         hf_pending_free(depot, row);
+        hf_depot_look_at_sends(depot, slot);
     }
     hf_change_free(depot, change);
 }
@@ -308,7 +321,7 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
         hf_list_remove(&slot->in_senders);
     }
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
-    if (row == NULL || slot->sending != NULL || depot->options.push == NULL || depot->is_offline || depot->is_ending) {
+    if (row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline || depot->is_ending) {
         return;
     }
     int64_t now = hf_rt_now(depot->rt).ns;
@@ -970,6 +983,7 @@ static hf_status decide_by_hand(hf_depot *depot, hf_change *change)
     hf_entry_copy(&change->next, &change->slot->entry);
     change->place = HF_DEPOT_WRITE;
     change->is_synced = true;
+    hold_row(depot, row);
     if (change->drops) {
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         delete_pending(depot, change, row);
@@ -986,6 +1000,9 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
     hf_slot *slot = change->slot;
+    if (row != NULL) {
+        row->is_held = false;
+    }
     if (status == HF_OK && change->drops) {
         hf_failure_box *failure = hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_drop", "the write was dropped", NULL);
         hf_pending_unlink(depot, row);
