@@ -135,7 +135,7 @@ static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pendin
         return NULL;
     }
     hf_pending *mate = HF_CONTAINER(last, hf_pending, node);
-    bool may = mate->state == HF_ROW_WAITING && mate->attempts == 0 && !mate->is_origin_first &&
+    bool may = mate->state == HF_ROW_WAITING && mate->attempts == 0 && !mate->is_old && !mate->is_origin_first &&
                mate->verb == HF_WRITE_REPLACE && row->verb == HF_WRITE_REPLACE && row->if_match == NULL && !row->if_none &&
                mate->on_conflict == row->on_conflict && mate->handle_count + row->handle_count <= HF_COUNT_OF(mate->handles) &&
                hf_rule_age(row->made_at, mate->made_at) <= depot->options.coalesce.ns;
