@@ -524,12 +524,10 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
 {
     hf_pending *row = one->row;
     hf_slot *slot = change->slot;
-    hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *mine = NULL;
     hf_value *merged = NULL;
-    bool is_pending = false;
-    if (row->verb == HF_WRITE_PATCH) { /* what this depot wants: the base with all writes up to this one */
-        HF_TRY(hf_slot_fold(depot, slot, &slot->entry, NULL, NULL, &kind, &mine, &is_pending));
+    if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
+        HF_TRY(depot->options.apply(depot->options.state, slot->entry.value, hf_value_data(row->data), hf_value_len(row->data), &mine));
     } else {
         mine = hf_value_ref(row->data);
     }
