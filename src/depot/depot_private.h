@@ -254,7 +254,9 @@ struct hf_depot_flight {
     hf_value *etag, *last_modified; /* that it asks with */
     hf_reply reply;
     hf_post landed;
-    hf_status status;     /* of its end */
+    hf_status work_status; /* of its fiber, whose last act is to set them */
+    hf_failure_box *work_failure;
+    hf_status status;     /* of its end; of the driver */
     hf_failure_box *failure;
     hf_reply_class why;
     int64_t retry_after;

@@ -157,8 +157,8 @@ static hf_status flight_run(hf_work *work)
 static bool flight_end(hf_work *work, hf_status status, hf_failure_box *failure)
 {
     hf_depot_flight *flight = HF_CONTAINER(work, hf_depot_flight, work);
-    flight->status = status;
-    flight->failure = failure;
+    flight->work_status = status;
+    flight->work_failure = failure;
     return true;
 }
 
@@ -541,17 +541,25 @@ static void act_landed(hf_depot *depot, hf_post *post)
     depot->flights--;
     depot->works--;
     depot->counts.fetches++;
-    bool is_told = !flight->was_denied && (flight->status != HF_ERR_CANCELED || flight->is_probe);
+    if (flight->is_over) { /* everybody had left, or the depot closes: its waiters have heard of that */
+        hf_box_unref(flight->work_failure);
+    } else {
+        flight->failure = flight->work_failure;
+        flight->status = flight->work_status;
+    }
+    flight->work_failure = NULL;
+    hf_status ended = flight->work_status;
+    bool is_told = !flight->was_denied && (ended != HF_ERR_CANCELED || flight->is_probe);
     if (is_told) {
         hf_breaker_tell(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns,
-                        hf_depot_end_of(flight->status, flight->why), flight->is_probe);
+                        hf_depot_end_of(ended, flight->why), flight->is_probe);
     }
-    if (flight->status != HF_OK) {
+    if (ended != HF_OK) {
         depot->counts.fetch_failures++;
     } else if (flight->reply.value == NULL) {
         depot->counts.not_modified++;
     }
-    if (flight->is_over) { /* everybody had left */
+    if (flight->is_over) {
         flight_unref(depot, flight);
         return;
     }
