@@ -179,6 +179,7 @@ struct hf_slot {
     hf_node in_senders;   /* in depot->senders */
     hf_depot_timer_node send_timer;
     uint64_t stirred; /* depot->stir of its last write or invalidation */
+    uint64_t answers; /* of the origin to writes, that changed the base */
     char bytes[];
 };
 
@@ -249,6 +250,7 @@ struct hf_depot_flight {
     bool is_conditional;  /* may be asked with etag and last_modified */
     hf_urgency urgency;
     uint64_t began;       /* depot->stir when it began */
+    uint64_t answers;     /* slot->answers when it began */
     uint64_t generation, generation_all;
     unsigned rounds;      /* flown again because of an invalidation */
     hf_value *etag, *last_modified; /* that it asks with */
@@ -292,6 +294,7 @@ struct hf_change {
     hf_space *space;
     bool is_hard, drops, is_all;
     bool is_ignored;    /* nothing changes */
+    bool is_answer;     /* the base is what the origin answered to a write */
     hf_pending *mate;   /* the row that takes the new value */
     hf_value *merged;   /* of a conflict; a reference */
     void *what;         /* of a send */

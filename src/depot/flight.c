@@ -253,6 +253,7 @@ static void queue_up(hf_depot *depot, hf_depot_flight *flight)
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
     hf_slot *slot = flight->slot;
     flight->began = depot->stir;
+    flight->answers = slot->answers;
     flight->is_void = false;
     flight->is_probe = false;
     flight->was_denied = false;
@@ -452,6 +453,14 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
         hf_rule_age(hf_depot_wall(depot), slot->entry.validated_at) <= HF_TOMBSTONE_NS &&
         date_of(flight->reply.last_modified) <= slot->entry.validated_at) {
         change->is_ignored = true; /* from before the delete */
+        return HF_OK;
+    }
+    bool is_answer = flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
+    if (is_answer && flight->answers != slot->answers) { /* the answer to a write is newer than what this one asked */
+        change->is_ignored = true;
+        flight->status = HF_OK;
+        hf_box_unref(flight->failure);
+        flight->failure = NULL;
         return HF_OK;
     }
     if (flight->status == HF_OK) {

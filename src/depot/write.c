@@ -495,6 +495,7 @@ static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_val
     next->backoff_until = 0;
     next->generation = atomic_load_explicit(&change->slot->space->generation, memory_order_relaxed);
     next->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
+    change->is_answer = true;
 }
 
 /* What the origin has now that it accepted the write. A reference; NULL = nothing. */
@@ -648,6 +649,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     }
     if (change->snap != NULL && what != VERDICT_LATER) {
         slot->stirred = ++depot->stir;
+        slot->answers += change->is_answer;
     }
     switch (what) {
     case VERDICT_SETTLED:
