@@ -422,6 +422,8 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
 void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status);
 /* By the driver: the ask waits in this list. False: it wants out, and was answered. */
 bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list);
+/* By the driver: true when the depot is ending; the ask was answered with that. */
+bool hf_depot_refuses(hf_depot *depot, hf_ask *ask);
 /* By the driver: takes the first ask out of a list; NULL = none is left. */
 hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list);
 /* The keeper: drives when nobody else does, and watches the timers. */

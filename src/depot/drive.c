@@ -175,6 +175,15 @@ bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list)
     return stays;
 }
 
+bool hf_depot_refuses(hf_depot *depot, hf_ask *ask)
+{
+    if (depot->is_ending) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_CLOSED, "depot '%s' is closed", depot->name));
+        return true;
+    }
+    return false;
+}
+
 hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list)
 {
     hf_spin_lock(&depot->lock);

@@ -45,6 +45,9 @@ static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
 static void act_key(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
     if (slot != NULL) {
@@ -158,6 +161,9 @@ static void apply_space(hf_depot *depot, hf_change *change, hf_status status)
 static void act_space(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     hf_space *space = ask->what != NULL ? hf_depot_space(depot, hf_str_of(ask->what)) : NULL;
     hf_change *change = ask->what == NULL || space != NULL ? hf_change_new(depot, NULL) : NULL;
     if (change == NULL) {

@@ -37,8 +37,7 @@ static void answer_not_found(hf_depot *depot, hf_ask *ask)
 void hf_read_act(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
-    if (depot->is_ending) {
-        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_CLOSED, "depot '%s' is closed", depot->name));
+    if (hf_depot_refuses(depot, ask)) {
         return;
     }
     if (ask->slot == NULL) {

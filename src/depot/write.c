@@ -234,6 +234,9 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 static void act_write(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     hf_pending *row = ask->row;
     hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (slot == NULL) {
@@ -1025,6 +1028,9 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
 static void act_by_hand(hf_depot *depot, hf_post *post)
 {
     hand *one = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), hand, ask);
+    if (hf_depot_refuses(depot, &one->ask)) {
+        return;
+    }
     hf_pending *row = find_row(depot, one->sequence);
     hf_change *change = row != NULL ? hf_change_new(depot, row->slot) : NULL;
     if (change == NULL) {
