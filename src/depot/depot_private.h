@@ -456,6 +456,9 @@ hf_space *hf_depot_space(hf_depot *depot, hf_str ns); /* NULL = no memory */
 /* Takes its own references. NULL = no memory. */
 hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
                      bool is_pending, hf_depot_place place);
+/* Whether a hard invalidation, or any, came after the entry. */
+bool hf_entry_is_gone(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
+bool hf_entry_is_unusable(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
 /* What the rules see of it now, but for is_blocked. */
 hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now);
 /* The snapshot in memory, with a reference; NULL = none. */

@@ -450,6 +450,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     hf_entry_copy(&change->next, &slot->entry);
     change->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK && slot->entry.kind == HF_ENTRY_DELETED && flight->reply.value != NULL &&
+        !hf_entry_is_unusable(depot, slot->space, &slot->entry) &&
         hf_rule_age(hf_depot_wall(depot), slot->entry.validated_at) <= HF_TOMBSTONE_NS &&
         date_of(flight->reply.last_modified) <= slot->entry.validated_at) {
         change->is_ignored = true; /* from before the delete */

@@ -79,8 +79,9 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
                        const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending)
 {
-    hf_depot_entry_kind kind = entry->kind;
-    hf_value *value = hf_value_ref(entry->value);
+    bool is_gone = hf_entry_is_gone(depot, slot->space, entry); /* DP3: a patch does not bring it back */
+    hf_depot_entry_kind kind = is_gone ? HF_ENTRY_NONE : entry->kind;
+    hf_value *value = is_gone ? NULL : hf_value_ref(entry->value);
     bool is_pending = false;
     HF_LIST_EACH(node, &slot->rows)
     {
