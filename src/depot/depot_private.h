@@ -492,6 +492,8 @@ bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
  * last. A patch that does not fit any more is left out, but one that comes last is a failure. Fails: what .apply returned. */
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
                        const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending);
+/* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
+void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
 
 /* ---- flight.c ---------------------------------------------------------------------------------------------------------------- */

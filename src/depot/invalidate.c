@@ -111,7 +111,13 @@ static hf_status decide_space(hf_depot *depot, hf_change *change)
 static void touch(hf_depot *depot, hf_slot *slot, bool is_hard)
 {
     slot->stirred = depot->stir;
-    if (slot->load != HF_SLOT_KNOWN || hf_list_is_empty(&slot->watchers)) {
+    if (slot->load != HF_SLOT_KNOWN) {
+        return;
+    }
+    if (is_hard && slot->snap->is_pending) {
+        hf_slot_refold(depot, slot);
+    }
+    if (hf_list_is_empty(&slot->watchers)) {
         return;
     }
     if (is_hard) {

@@ -128,6 +128,17 @@ static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry,
     return true;
 }
 
+void hf_slot_refold(hf_depot *depot, hf_slot *slot)
+{
+    hf_depot_entry entry;
+    hf_entry_copy(&entry, &slot->entry);
+    entry.version++;
+    if (know_by(depot, slot, &entry, HF_DEPOT_WRITE)) {
+        hf_memory_put(depot, hf_slot_key(slot), slot->snap);
+    }
+    hf_entry_drop(&entry);
+}
+
 static void fail_asks(hf_depot *depot, hf_list *asks, hf_status status, const char *message)
 {
     for (hf_ask *ask = hf_depot_unpark(depot, asks); ask != NULL; ask = hf_depot_unpark(depot, asks)) {

@@ -501,6 +501,12 @@ static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_val
     change->is_answer = true;
 }
 
+/* The value that writes are folded into; NULL = none. */
+static hf_value *base_of(const hf_depot *depot, const hf_slot *slot)
+{
+    return hf_entry_is_gone(depot, slot->space, &slot->entry) ? NULL : slot->entry.value;
+}
+
 /* What the origin has now that it accepted the write. A reference; NULL = nothing. */
 static hf_status accepted_value(hf_depot *depot, const hf_change *change, const sending *one, hf_value **ret_value)
 {
@@ -513,7 +519,7 @@ static hf_status accepted_value(hf_depot *depot, const hf_change *change, const 
         *ret_value = hf_value_ref(one->reply.value != NULL ? one->reply.value : row->data);
         return HF_OK;
     }
-    return depot->options.apply(depot->options.state, change->slot->entry.value, hf_value_data(row->data),
+    return depot->options.apply(depot->options.state, base_of(depot, change->slot), hf_value_data(row->data),
                                 hf_value_len(row->data), ret_value);
 }
 
@@ -531,11 +537,11 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
-        HF_TRY(depot->options.apply(depot->options.state, slot->entry.value, hf_value_data(row->data), hf_value_len(row->data), &mine));
+        HF_TRY(depot->options.apply(depot->options.state, base_of(depot, slot), hf_value_data(row->data), hf_value_len(row->data), &mine));
     } else {
         mine = hf_value_ref(row->data);
     }
-    hf_status status = depot->options.merge(depot->options.state, slot->entry.value, mine, one->reply.value, &merged);
+    hf_status status = depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
     hf_value_unref(mine);
     if (status != HF_OK || merged == NULL) {
         hf_value_unref(merged);
