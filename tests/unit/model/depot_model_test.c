@@ -804,6 +804,9 @@ static void write_one(actor *self)
     hf_conflict policy = (hf_conflict)hf_rng_below(&self->rng, 3);
     hf_depot_mode mode = chance(&self->rng, 15) ? HF_DEPOT_ORIGIN_FIRST : HF_DEPOT_LOCAL_FIRST;
     hf_span timeout = chance(&self->rng, 10) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 500)) : hf_nanoseconds(0);
+    if (mode == HF_DEPOT_ORIGIN_FIRST && timeout.ns == 0) { /* the origin may be down until somebody else acts */
+        timeout = hf_seconds(40);
+    }
     const char *if_match = chance(&self->rng, 15) ? "e3" : NULL;
     bool if_none = if_match == NULL && chance(&self->rng, 8);
     (void)snprintf(one->token, sizeof one->token, "%04u", world.token_next++ % 10000);
