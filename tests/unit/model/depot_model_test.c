@@ -17,6 +17,7 @@
 #include "store/mem.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -56,6 +57,7 @@ typedef struct pushed {
     uint64_t tick;
     answer answered;
     uint64_t accepted; /* tick; 0 = not */
+    int64_t told_at;   /* the depot heard of it; 0 = not */
 } pushed;
 
 typedef enum op_kind { OP_WRITE, OP_INVALIDATE } op_kind;
@@ -396,12 +398,18 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
     bool acts_first = chance(&world.rng, 50);
     hf_status status = HF_OK;
     if (acts_first) { /* the answer is slow, or lost */
+        int proofs = world.proof_count;
         status = push_once(request, reply, one, was_accepted(request->id));
         answer answered = one->answered;
         one->answered = ANSWER_CANCELED;
         hf_status slept = hf_sleep(delay());
         if (slept == HF_OK) {
             one->answered = answered;
+            for (int i = proofs; i < world.proof_count; i++) { /* it counts from when it is told */
+                if (world.proofs[i].key == key && world.proofs[i].is_push) {
+                    world.proofs[i].at = now();
+                }
+            }
         } else {
             hf_reply_clear(reply);
             status = slept;
@@ -417,6 +425,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         }
     }
     world.pushing[key]--;
+    one->told_at = status == HF_OK ? now() : 0;
     return status;
 }
 
@@ -470,11 +479,44 @@ static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
     }
     for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten */
         const pushed *one = &world.pushes[i];
-        if (one->key == ask->key && one->accepted != 0 && one->accepted < ask->start && one->accepted > first) {
+        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at && one->accepted > first) {
             first = one->accepted;
         }
     }
     return first;
+}
+
+/* With HF_SEED: what happened to the key, for the reader of a failure. */
+static void tell_story(int key)
+{
+    if (getenv("HF_SEED") == NULL) {
+        return;
+    }
+    for (uint64_t at = 1; at <= world.tick; at++) {
+        for (int i = 0; i < world.proof_count; i++) {
+            const proof *one = &world.proofs[i];
+            if (one->key == key && one->end == at) {
+                print_message("%5llu proof since %llu at %lld ms: %s%s\n", (unsigned long long)at, (unsigned long long)one->start,
+                              (long long)(one->at / MILLI), one->is_absent ? "absent" : one->value.bytes, one->is_push ? " (push)" : "");
+            }
+        }
+        for (int i = 0; i < world.push_count; i++) {
+            const pushed *one = &world.pushes[i];
+            if (one->key == key && one->tick == at) {
+                print_message("%5llu push %.6s verb %d %s: answer %d, accepted %llu\n", (unsigned long long)at, one->id, (int)one->verb,
+                              one->data.bytes, (int)one->answered, (unsigned long long)one->accepted);
+            }
+        }
+        for (int i = 0; i < world.op_count; i++) {
+            const op *one = &world.ops[i];
+            if (concerns(one, key) && one->start == at) {
+                print_message("%5llu to %llu at %lld ms: %s %d %s %s%s\n", (unsigned long long)at, (unsigned long long)one->end,
+                              (long long)(one->made_at / MILLI), one->kind == OP_WRITE ? "write" : "invalidate",
+                              one->kind == OP_WRITE ? (int)one->verb : (int)one->is_hard, one->token, hf_status_name(one->status),
+                              one->is_origin_first ? " origin first" : "");
+            }
+        }
+    }
 }
 
 static void judge_value(const asked *ask, const text *value, const hf_depot_info *info)
@@ -512,6 +554,9 @@ static void judge_value(const asked *ask, const text *value, const hf_depot_info
             is_fresh = true;
             break;
         }
+    }
+    if (!is_known || !is_new || !is_fresh) {
+        tell_story(ask->key);
     }
     HF_CHECK_SAY(is_known, "key %d: the origin never said %s", ask->key, value->bytes);
     HF_CHECK_SAY(!is_known || is_new, "DP3 key %d: %s is from before tick %llu (asked at %llu, fresh %d)", ask->key, value->bytes,
