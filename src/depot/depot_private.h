@@ -180,6 +180,7 @@ struct hf_slot {
     hf_depot_timer_node send_timer;
     uint64_t stirred; /* depot->stir of its last write or invalidation */
     uint64_t answers; /* of the origin to writes, that changed the base */
+    uint64_t voids, hard_voids; /* invalidations of this key */
     char bytes[];
 };
 

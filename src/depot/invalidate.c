@@ -32,6 +32,8 @@ static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
     hf_slot *slot = change->slot;
     if (status == HF_OK) {
         slot->stirred = ++depot->stir;
+        slot->voids++;
+        slot->hard_voids += change->is_hard;
         if (slot->flight != NULL) {
             slot->flight->is_void = true;
         }

@@ -291,6 +291,8 @@ typedef struct sending {
     hf_pending *row;
     hf_reply reply;
     hf_push_request request;
+    uint64_t voids, hard_voids;          /* of the slot, when it began */
+    uint64_t generation, generation_all; /* the same */
     unsigned origin;
     bool is_probe;
     bool was_denied;
@@ -413,6 +415,10 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
     one->depot = depot;
     one->slot = slot;
     one->row = row;
+    one->voids = slot->voids;
+    one->hard_voids = slot->hard_voids;
+    one->generation = atomic_load_explicit(&slot->space->generation, memory_order_relaxed);
+    one->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
     one->origin = hf_depot_origin(depot, hf_slot_key(slot));
     hf_reply_init(&one->reply, depot->rt, (size_t)depot->options.value_max);
     one->request = (hf_push_request){
@@ -480,10 +486,18 @@ static verdict judge(const hf_depot *depot, const sending *one)
     return may_retry ? VERDICT_LATER : VERDICT_DEAD;
 }
 
-/* The base after the origin has told its value. `value` NULL: it was deleted. */
+/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an invalidation that came
+ * while the write was on its way (DP3): it counts as of the moment when the send began. */
 static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_value *etag, int64_t max_age)
 {
+    const sending *one = change->what;
     hf_depot_entry *next = &change->next;
+    if (one->hard_voids != change->slot->hard_voids) {
+        return; /* the entry is none, or what was fetched since */
+    }
+    if (one->voids != change->slot->voids && !next->is_unusable) {
+        return; /* what was fetched since */
+    }
     hf_value_unref(next->value);
     hf_value_unref(next->etag);
     hf_value_unref(next->last_modified);
@@ -493,11 +507,11 @@ static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_val
     next->last_modified = NULL;
     next->max_age = max_age;
     next->validated_at = hf_depot_wall(depot);
-    next->is_unusable = false;
+    next->is_unusable = one->voids != change->slot->voids;
     next->failures = 0;
     next->backoff_until = 0;
-    next->generation = atomic_load_explicit(&change->slot->space->generation, memory_order_relaxed);
-    next->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
+    next->generation = one->generation;
+    next->generation_all = one->generation_all;
     change->is_answer = true;
 }
 
