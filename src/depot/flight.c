@@ -458,6 +458,10 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     bool is_answer = flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
     if (is_answer && flight->answers != slot->answers) { /* the answer to a write is newer than what this one asked */
+        hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+        if (at.local == HF_LOCAL_NONE || at.local == HF_LOCAL_UNUSABLE) { /* and that one does not count either */
+            return HF_ERR_AGAIN;
+        }
         change->is_ignored = true;
         flight->status = HF_OK;
         hf_box_unref(flight->failure);

@@ -492,11 +492,13 @@ static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_val
 {
     const sending *one = change->what;
     hf_depot_entry *next = &change->next;
+    change->is_answer = true;
     if (one->hard_voids != change->slot->hard_voids) {
-        return; /* the entry is none, or what was fetched since */
-    }
-    if (one->voids != change->slot->voids && !next->is_unusable) {
-        return; /* what was fetched since */
+        uint64_t version = next->version;
+        hf_entry_drop(next);
+        *next = hf_entry_none(depot, change->slot->space);
+        next->version = version;
+        return;
     }
     hf_value_unref(next->value);
     hf_value_unref(next->etag);
@@ -512,7 +514,6 @@ static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_val
     next->backoff_until = 0;
     next->generation = one->generation;
     next->generation_all = one->generation_all;
-    change->is_answer = true;
 }
 
 /* The value that writes are folded into; NULL = none. */
