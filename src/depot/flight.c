@@ -495,12 +495,25 @@ static void complain(hf_depot *depot, const char *message)
     }
 }
 
+static void end_by_close(hf_depot *depot, hf_depot_flight *flight)
+{
+    flight->status = HF_ERR_CLOSED;
+    hf_box_unref(flight->failure);
+    flight->failure = hf_box_new(depot->rt, HF_ERR_CLOSED, NULL, "hf_depot_close", "the depot is closed", NULL);
+    flight->why = HF_REPLY_INVALID;
+    conclude(depot, flight);
+}
+
 /* What it brought does not count: it flies again for those who still wait. */
 static void fly_again(hf_depot *depot, hf_depot_flight *flight)
 {
     flight->is_landing = false;
     if (flight->holders == 0) {
         conclude(depot, flight);
+        return;
+    }
+    if (depot->is_ending) {
+        end_by_close(depot, flight);
         return;
     }
     if (++flight->rounds >= ROUNDS_MAX) {
@@ -609,11 +622,7 @@ void hf_flight_end_all(hf_depot *depot)
         }
         flight->refs++;
         bool is_running = flight->is_running;
-        flight->status = HF_ERR_CLOSED;
-        hf_box_unref(flight->failure);
-        flight->failure = hf_box_new(depot->rt, HF_ERR_CLOSED, NULL, "hf_depot_close", "the depot is closed", NULL);
-        flight->why = HF_REPLY_INVALID;
-        conclude(depot, flight);
+        end_by_close(depot, flight);
         if (is_running) {
             abandon(depot, flight);
         }

@@ -683,6 +683,11 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         if (change->snap != NULL) {
             hf_change_show(depot, change, true);
         }
+        if (depot->is_ending && one->status == HF_ERR_CANCELED) { /* its caller was not canceled */
+            one->status = HF_ERR_CLOSED;
+            hf_box_unref(one->failure);
+            one->failure = hf_box_new(NULL, HF_ERR_CLOSED, NULL, "hf_depot_close", "the depot is closed", NULL);
+        }
         depot->counts.sent += what == VERDICT_SETTLED;
         depot->counts.conflicts += one->status == HF_ERR_CONFLICT;
         hf_pending_over(depot, row, one->status, one->failure);
