@@ -207,6 +207,7 @@ struct hf_ask {
     hf_snap *snap;       /* the answer; a reference */
     bool is_stale;       /* it is older than it should be */
     int64_t age;
+    int64_t asked_at;    /* wall; of a get */
     int64_t retry_after;
     hf_depot_place place;
     hf_pending *row;     /* of a write: made by the caller, taken by the driver */

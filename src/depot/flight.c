@@ -440,6 +440,23 @@ static bool is_outdated(const hf_depot *depot, const hf_depot_flight *flight)
            flight->generation_all != atomic_load_explicit(&depot->generation, memory_order_relaxed);
 }
 
+/* Whether what is at hand is as fresh as every waiter has asked for: the origin has confirmed it since, or the rules say so. */
+static bool serves_all(hf_depot *depot, hf_depot_flight *flight)
+{
+    const hf_slot *slot = flight->slot;
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    bool serves = at.local != HF_LOCAL_NONE && at.local != HF_LOCAL_UNUSABLE && at.local != HF_LOCAL_ABSENT;
+    hf_spin_lock(&depot->lock);
+    HF_LIST_EACH(node, &flight->waiters)
+    {
+        const hf_ask *ask = HF_CONTAINER(HF_CONTAINER(node, hf_wait, node), hf_ask, wait);
+        hf_move move = hf_rule_get(&ask->rule, &at);
+        serves = serves && (slot->entry.validated_at >= ask->asked_at || move == HF_MOVE_SERVE || move == HF_MOVE_NOT_FOUND);
+    }
+    hf_spin_unlock(&depot->lock);
+    return serves;
+}
+
 static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
@@ -458,8 +475,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     bool is_answer = flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
     if (is_answer && flight->answers != slot->answers) { /* the answer to a write is newer than what this one asked */
-        hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
-        if (at.local == HF_LOCAL_NONE || at.local == HF_LOCAL_UNUSABLE) { /* and that one does not count either */
+        if (!serves_all(depot, flight)) {
             return HF_ERR_AGAIN;
         }
         change->is_ignored = true;

@@ -228,6 +228,7 @@ hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_va
         .is_forced = options->force,
         .urgency = options->urgency,
         .place = HF_DEPOT_MEMORY,
+        .asked_at = hf_depot_wall(depot),
     };
     HF_TRY(hf_depot_enter(depot, "hf_depot_get"));
     hf_status status = get_by_driver(depot, &ask, ret_value, options);
