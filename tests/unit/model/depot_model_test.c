@@ -639,6 +639,13 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
 
 /* ---- The depot's own state, on its driver ----------------------------------------------------------------------------------- */
 
+static bool same_value(const hf_value *a, const hf_value *b)
+{
+    text one = text_of_value(a);
+    text other = text_of_value(b);
+    return (a == NULL) == (b == NULL) && is_same(&one, &other);
+}
+
 static void look_at_slot(hf_depot *depot, hf_slot *slot)
 {
     if (slot->load != HF_SLOT_KNOWN) {
@@ -669,7 +676,9 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
                  is_shown, shown.bytes, is_there, value.bytes);
     HF_CHECK_SAY(slot->snap->is_pending == is_pending, "DP5 is_pending");
     hf_snap *memory = hf_memory_get(depot, hf_slot_key(slot));
-    HF_CHECK_SAY(memory == NULL || memory == slot->snap, "DP5 memory has another value");
+    HF_CHECK_SAY(memory == NULL || (memory->kind == slot->snap->kind && memory->entry.version == slot->snap->entry.version &&
+                                    memory->is_pending == slot->snap->is_pending && same_value(memory->value, slot->snap->value)),
+                 "DP5 memory has another value");
     hf_snap_unref(memory);
     if (slot->flight != NULL) {
         size_t holders = slot->flight->is_refresh;
