@@ -343,6 +343,7 @@ static hf_status push_once(const hf_push_request *request, hf_reply *reply, push
     int key = one->key;
     char name[16];
     (void)snprintf(name, sizeof name, "e%u", world.etag[key]);
+    is_repeated = is_repeated && (world.exists[key] || one->verb == HF_WRITE_REMOVE); /* "accepted, and gone since" cannot be said */
     if (fails() && !is_repeated) {
         hf_status status = fail_with(reply, any_class(true));
         one->answered = hf_class_info_of(reply->why)->is_retried ? ANSWER_RETRY : ANSWER_REFUSED;
@@ -620,6 +621,11 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
         HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
         return;
     case HF_ERR_UNAVAILABLE:
+        if (getenv("HF_SEED") != NULL) {
+            print_message("asked %llu at %lld ms, now %lld, offline %d since %llu, trouble %lld\n", (unsigned long long)ask->start,
+                          (long long)(ask->at / MILLI), (long long)(end / MILLI), world.offline, (unsigned long long)world.offline_tick,
+                          (long long)(world.trouble_at / MILLI));
+        }
         HF_CHECK_SAY(world.offline || world.offline_tick > ask->start || end - world.trouble_at <= 120 * SECOND ||
                          world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN, /* somebody is probing */
                      "DP10 key %d: unavailable, but nothing is wrong", ask->key);
@@ -1201,7 +1207,7 @@ static void run_round(hf_rng *rng, bool is_cut)
         judge_order();
     }
     world.is_closing = true;
-    HF_IGNORE(hf_sleep(hf_milliseconds(1))); /* calls that have begun are inside now: those that wait are ended by the close */
+    HF_IGNORE(hf_sleep(hf_milliseconds(100))); /* calls that have begun are inside now: those that wait are ended by the close */
     HF_CHECK(hf_depot_close(world.depot) == HF_OK);
     HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_scope_close(scope) == HF_OK);
