@@ -105,6 +105,7 @@ static struct {
     int offline;       /* the depot was told so */
     uint64_t offline_tick; /* of the last change */
     int64_t trouble_at;
+    int64_t answered_at; /* the last attempt of all ended */
     text state[KEYS];
     bool exists[KEYS];
     unsigned etag[KEYS]; /* number of the state */
@@ -273,6 +274,7 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
     world.fetching[key][place] = at;
     hf_status status = hf_sleep(delay());
     world.fetching[key][place] = 0;
+    world.answered_at = now();
     for (int i = 0; i < 8; i++) { /* one that was canceled ends in the same moment */
         HF_CHECK_SAY(world.fetching[key][i] == 0 || world.fetching[key][i] == now() || at == now(), "DP1 two fetches of key %d at once", key);
     }
@@ -431,6 +433,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         }
     }
     world.pushing[key]--;
+    world.answered_at = now();
     one->told_at = status == HF_OK ? now() : 0;
     return status;
 }
@@ -627,7 +630,7 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
                           (long long)(world.trouble_at / MILLI));
         }
         HF_CHECK_SAY(world.offline || world.offline_tick > ask->start || end - world.trouble_at <= 120 * SECOND ||
-                         world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN, /* somebody is probing */
+                         world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN || world.answered_at >= ask->at, /* a probe */
                      "DP10 key %d: unavailable, but nothing is wrong", ask->key);
         return;
     case HF_ERR_CONFLICT: {
@@ -1197,17 +1200,16 @@ static void run_round(hf_rng *rng, bool is_cut)
     }
     if (is_cut) {
         HF_IGNORE(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(rng, 8000))));
-        bool cancels = chance(rng, 30);
-        if (cancels) {
-            HF_CHECK(hf_scope_cancel(scope) == HF_OK);
-        }
     } else {
         HF_IGNORE(hf_join(scope));
         settle();
         judge_order();
     }
     world.is_closing = true;
-    HF_IGNORE(hf_sleep(hf_milliseconds(100))); /* calls that have begun are inside now: those that wait are ended by the close */
+    HF_IGNORE(hf_sleep(hf_milliseconds(1))); /* calls that have begun are inside now: those that wait are ended by the close */
+    if (is_cut && chance(rng, 30)) {
+        HF_CHECK(hf_scope_cancel(scope) == HF_OK);
+    }
     HF_CHECK(hf_depot_close(world.depot) == HF_OK);
     HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_scope_close(scope) == HF_OK);
