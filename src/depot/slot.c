@@ -169,15 +169,13 @@ void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 /* By what is at hand without waiting. */
 static bool know_at_once(hf_depot *depot, hf_slot *slot)
 {
-    if (hf_list_is_empty(&slot->rows)) {
-        hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot));
-        if (snap != NULL) {
-            hf_entry_set(&slot->entry, &snap->entry);
-            hf_snap_unref(slot->snap);
-            slot->snap = snap;
-            slot->load = HF_SLOT_KNOWN;
-            return true;
-        }
+    hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot)); /* what is there has all writes folded in */
+    if (snap != NULL) {
+        hf_entry_set(&slot->entry, &snap->entry);
+        hf_snap_unref(slot->snap);
+        slot->snap = snap;
+        slot->load = HF_SLOT_KNOWN;
+        return true;
     }
     if (depot->source != NULL && depot->broken == HF_OK) {
         return false;

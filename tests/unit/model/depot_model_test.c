@@ -100,6 +100,7 @@ static struct {
     lent store;
     bool has_store;
     bool is_closing;
+    bool is_canceled; /* the scope of the actors and of the depot */
     bool is_last; /* the origin is well, and nobody interferes */
     bool is_down;
     int offline;       /* the depot was told so */
@@ -618,7 +619,7 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
         HF_CHECK_SAY(ask->timeout.ns > 0 && end - ask->at >= ask->timeout.ns, "DP7 timeout of nobody");
         return;
     case HF_ERR_CANCELED:
-        HF_CHECK_SAY(was_canceled, "DP7 canceled by nobody");
+        HF_CHECK_SAY(was_canceled || world.is_canceled, "DP7 canceled by nobody");
         return;
     case HF_ERR_CLOSED:
         HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
@@ -1208,12 +1209,13 @@ static void run_round(hf_rng *rng, bool is_cut)
     world.is_closing = true;
     HF_IGNORE(hf_sleep(hf_milliseconds(1))); /* calls that have begun are inside now: those that wait are ended by the close */
     if (is_cut && chance(rng, 30)) {
+        world.is_canceled = true;
         HF_CHECK(hf_scope_cancel(scope) == HF_OK);
     }
     HF_CHECK(hf_depot_close(world.depot) == HF_OK);
     HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_scope_close(scope) == HF_OK);
-    world.is_closing = false;
+    world.is_closing = world.is_canceled = false;
 }
 
 static hf_status root(void *arg)
