@@ -444,7 +444,7 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
 
 void hf_depot_start_sends(hf_depot *depot)
 {
-    while (depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
+    while (!depot->is_ending && depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
         hf_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_slot, in_senders);
         if (!start_send(depot, slot)) {
             hf_pending *row = first_live(slot);
