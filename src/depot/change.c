@@ -107,11 +107,18 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
 {
     hf_slot *slot = change->slot;
     hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
-    hf_assert(change->next.version >= slot->entry.version); /* DP4 */
+    uint64_t version = slot->entry.version;
     hf_entry_set(&slot->entry, &change->next);
     hf_snap_unref(slot->snap);
     slot->snap = hf_snap_ref(change->snap);
-    hf_memory_put(depot, hf_slot_key(slot), slot->snap);
+    bool is_gone = change->snap->is_pending && hf_entry_is_gone(depot, slot->space, &slot->entry);
+    if (is_gone || change->next.version < version) { /* a hard invalidation came while this was written */
+        slot->entry.version = version > change->next.version ? version : change->next.version;
+        hf_slot_refold(depot, slot);
+    } else {
+        hf_memory_put(depot, hf_slot_key(slot), slot->snap);
+    }
+    hf_assert(slot->snap->entry.version >= version); /* DP4 */
     hf_watch_show(depot, slot, is_renewed);
 }
 

@@ -217,12 +217,18 @@ void hf_depot_look_at_end(hf_depot *depot)
     }
 }
 
-static void act_end(hf_depot *depot, hf_post *post)
+/* Those who wait hear that the depot closes, before anything is canceled. */
+static void act_stop(hf_depot *depot, hf_post *post)
 {
     depot->is_ending = true;
     hf_watch_close_all(depot);
     hf_flight_end_all(depot);
     hf_pending_end_all(depot);
+    hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
+}
+
+static void act_end(hf_depot *depot, hf_post *post)
+{
     depot->closer = HF_CONTAINER(post, hf_ask, post);
     hf_depot_look_at_end(depot);
 }
@@ -271,6 +277,8 @@ hf_status hf_depot_close(hf_depot *depot)
         (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' is closed already", depot->name);
         return hf_depot_raise(depot, &op);
     }
+    hf_ask stop = {.what = NULL};
+    hf_depot_tell(depot, &stop, act_stop, "hf_depot_close");
     HF_IGNORE(hf_scope_cancel(depot->scope, .reason = "the depot closes"));
     hf_ask ask = {.what = NULL};
     hf_depot_tell(depot, &ask, act_end, "hf_depot_close");

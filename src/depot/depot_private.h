@@ -138,6 +138,8 @@ typedef struct hf_pending {
     hf_row_state state;
     bool is_origin_first; /* not on the disk, not folded */
     bool if_none;
+    bool is_held;        /* a change of it is being written: it is not sent meanwhile */
+    bool is_old;         /* of an earlier process, which may have sent it: takes no newer value */
     bool is_forced;      /* client wins: sent with their etag */
     hf_conflict on_conflict;
     hf_value *data;      /* value or patch; NULL of a removal */
@@ -177,6 +179,8 @@ struct hf_slot {
     hf_node in_senders;   /* in depot->senders */
     hf_depot_timer_node send_timer;
     uint64_t stirred; /* depot->stir of its last write or invalidation */
+    uint64_t answers; /* of the origin to writes, that changed the base */
+    uint64_t voids, hard_voids; /* invalidations of this key */
     char bytes[];
 };
 
@@ -203,6 +207,7 @@ struct hf_ask {
     hf_snap *snap;       /* the answer; a reference */
     bool is_stale;       /* it is older than it should be */
     int64_t age;
+    int64_t asked_at;    /* wall; of a get */
     int64_t retry_after;
     hf_depot_place place;
     hf_pending *row;     /* of a write: made by the caller, taken by the driver */
@@ -234,7 +239,7 @@ struct hf_depot_flight {
     hf_work work;
     hf_depot *depot;
     hf_slot *slot;        /* held */
-    unsigned refs;        /* the slot's, and the work's; of the driver */
+    unsigned refs;        /* the slot's, the work's, and one per ask; of the driver */
     hf_node node;         /* in depot->queue while it waits for a permit */
     hf_node in_all;       /* in depot->all_flights */
     hf_list waiters;      /* asks; under the lock */
@@ -247,12 +252,15 @@ struct hf_depot_flight {
     bool is_conditional;  /* may be asked with etag and last_modified */
     hf_urgency urgency;
     uint64_t began;       /* depot->stir when it began */
+    uint64_t answers;     /* slot->answers when it began */
     uint64_t generation, generation_all;
     unsigned rounds;      /* flown again because of an invalidation */
     hf_value *etag, *last_modified; /* that it asks with */
     hf_reply reply;
     hf_post landed;
-    hf_status status;     /* of its end */
+    hf_status work_status; /* of its fiber, whose last act is to set them */
+    hf_failure_box *work_failure;
+    hf_status status;     /* of its end; of the driver */
     hf_failure_box *failure;
     hf_reply_class why;
     int64_t retry_after;
@@ -288,6 +296,7 @@ struct hf_change {
     hf_space *space;
     bool is_hard, drops, is_all;
     bool is_ignored;    /* nothing changes */
+    bool is_answer;     /* the base is what the origin answered to a write */
     hf_pending *mate;   /* the row that takes the new value */
     hf_value *merged;   /* of a conflict; a reference */
     void *what;         /* of a send */
@@ -434,6 +443,8 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
 void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status);
 /* By the driver: the ask waits in this list. False: it wants out, and was answered. */
 bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list);
+/* By the driver: true when the depot is ending; the ask was answered with that. */
+bool hf_depot_refuses(hf_depot *depot, hf_ask *ask);
 /* By the driver: takes the first ask out of a list; NULL = none is left. */
 hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list);
 /* The keeper: drives when nobody else does, and watches the timers. */
@@ -468,6 +479,9 @@ hf_space *hf_depot_space(hf_depot *depot, hf_str ns); /* NULL = no memory */
 /* Takes its own references. NULL = no memory. */
 hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
                      bool is_pending, hf_depot_place place);
+/* Whether a hard invalidation, or any, came after the entry. */
+bool hf_entry_is_gone(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
+bool hf_entry_is_unusable(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
 /* What the rules see of it now, but for is_blocked. */
 hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now);
 /* The snapshot in memory, with a reference; NULL = none. */
@@ -501,6 +515,8 @@ bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
  * last. A patch that does not fit any more is left out, but one that comes last is a failure. Fails: what .apply returned. */
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
                        const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending);
+/* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
+void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
 
 /* ---- flight.c ---------------------------------------------------------------------------------------------------------------- */
@@ -511,6 +527,8 @@ bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t
 hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, bool *ret_joined);
 /* A holder leaves; the last one ends it. */
 void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight);
+/* The same for an ask, which has a reference. */
+void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight);
 /* A refresh that belongs to the depot, if there is room for one. */
 void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency);
 /* At close: all flights end, and their waiters with this status. */

@@ -148,7 +148,7 @@ void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status)
         }
     }
     if (flight != NULL) {
-        hf_flight_get_off(depot, flight);
+        hf_flight_leave(depot, flight);
     }
     if (slot != NULL) {
         hf_slot_let_go(depot, slot);
@@ -175,6 +175,15 @@ bool hf_depot_park(hf_depot *depot, hf_ask *ask, hf_list *list)
     return stays;
 }
 
+bool hf_depot_refuses(hf_depot *depot, hf_ask *ask)
+{
+    if (depot->is_ending) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_CLOSED, "depot '%s' is closed", depot->name));
+        return true;
+    }
+    return false;
+}
+
 hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list)
 {
     hf_spin_lock(&depot->lock);
@@ -194,7 +203,7 @@ static void act_leave(hf_depot *depot, hf_post *post)
 {
     leaving *one = HF_CONTAINER(post, leaving, post);
     if (one->flight != NULL) {
-        hf_flight_get_off(depot, one->flight);
+        hf_flight_leave(depot, one->flight);
     }
     hf_slot_let_go(depot, one->slot);
     hf_rt_free(depot->rt, one, sizeof *one);

@@ -157,8 +157,8 @@ static hf_status flight_run(hf_work *work)
 static bool flight_end(hf_work *work, hf_status status, hf_failure_box *failure)
 {
     hf_depot_flight *flight = HF_CONTAINER(work, hf_depot_flight, work);
-    flight->status = status;
-    flight->failure = failure;
+    flight->work_status = status;
+    flight->work_failure = failure;
     return true;
 }
 
@@ -242,11 +242,18 @@ void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
     flight_unref(depot, flight);
 }
 
+void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight)
+{
+    hf_flight_get_off(depot, flight);
+    flight_unref(depot, flight);
+}
+
 static void queue_up(hf_depot *depot, hf_depot_flight *flight)
 {
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
     hf_slot *slot = flight->slot;
     flight->began = depot->stir;
+    flight->answers = slot->answers;
     flight->is_void = false;
     flight->is_probe = false;
     flight->was_denied = false;
@@ -337,6 +344,7 @@ static void tell_waiters(hf_depot *depot, hf_depot_flight *flight)
         ask->flight = NULL;
         flight->holders--;
         hf_read_landed(depot, ask, flight);
+        flight_unref(depot, flight); /* not the last: the caller has one */
     }
 }
 
@@ -432,6 +440,23 @@ static bool is_outdated(const hf_depot *depot, const hf_depot_flight *flight)
            flight->generation_all != atomic_load_explicit(&depot->generation, memory_order_relaxed);
 }
 
+/* Whether what is at hand is as fresh as every waiter has asked for: the origin has confirmed it since, or the rules say so. */
+static bool serves_all(hf_depot *depot, hf_depot_flight *flight)
+{
+    const hf_slot *slot = flight->slot;
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    bool serves = at.local != HF_LOCAL_NONE && at.local != HF_LOCAL_UNUSABLE && at.local != HF_LOCAL_ABSENT;
+    hf_spin_lock(&depot->lock);
+    HF_LIST_EACH(node, &flight->waiters)
+    {
+        const hf_ask *ask = HF_CONTAINER(HF_CONTAINER(node, hf_wait, node), hf_ask, wait);
+        hf_move move = hf_rule_get(&ask->rule, &at);
+        serves = serves && (slot->entry.validated_at >= ask->asked_at || move == HF_MOVE_SERVE || move == HF_MOVE_NOT_FOUND);
+    }
+    hf_spin_unlock(&depot->lock);
+    return serves;
+}
+
 static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
@@ -442,9 +467,21 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     hf_entry_copy(&change->next, &slot->entry);
     change->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK && slot->entry.kind == HF_ENTRY_DELETED && flight->reply.value != NULL &&
+        !hf_entry_is_unusable(depot, slot->space, &slot->entry) &&
         hf_rule_age(hf_depot_wall(depot), slot->entry.validated_at) <= HF_TOMBSTONE_NS &&
         date_of(flight->reply.last_modified) <= slot->entry.validated_at) {
         change->is_ignored = true; /* from before the delete */
+        return HF_OK;
+    }
+    bool is_answer = flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
+    if (is_answer && flight->answers != slot->answers) { /* the answer to a write is newer than what this one asked */
+        if (!serves_all(depot, flight)) {
+            return HF_ERR_AGAIN;
+        }
+        change->is_ignored = true;
+        flight->status = HF_OK;
+        hf_box_unref(flight->failure);
+        flight->failure = NULL;
         return HF_OK;
     }
     if (flight->status == HF_OK) {
@@ -474,12 +511,25 @@ static void complain(hf_depot *depot, const char *message)
     }
 }
 
+static void end_by_close(hf_depot *depot, hf_depot_flight *flight)
+{
+    flight->status = HF_ERR_CLOSED;
+    hf_box_unref(flight->failure);
+    flight->failure = hf_box_new(depot->rt, HF_ERR_CLOSED, NULL, "hf_depot_close", "the depot is closed", NULL);
+    flight->why = HF_REPLY_INVALID;
+    conclude(depot, flight);
+}
+
 /* What it brought does not count: it flies again for those who still wait. */
 static void fly_again(hf_depot *depot, hf_depot_flight *flight)
 {
     flight->is_landing = false;
     if (flight->holders == 0) {
         conclude(depot, flight);
+        return;
+    }
+    if (depot->is_ending) {
+        end_by_close(depot, flight);
         return;
     }
     if (++flight->rounds >= ROUNDS_MAX) {
@@ -534,17 +584,25 @@ static void act_landed(hf_depot *depot, hf_post *post)
     depot->flights--;
     depot->works--;
     depot->counts.fetches++;
-    bool is_told = !flight->was_denied && (flight->status != HF_ERR_CANCELED || flight->is_probe);
+    if (flight->is_over) { /* everybody had left, or the depot closes: its waiters have heard of that */
+        hf_box_unref(flight->work_failure);
+    } else {
+        flight->failure = flight->work_failure;
+        flight->status = flight->work_status;
+    }
+    flight->work_failure = NULL;
+    hf_status ended = flight->work_status;
+    bool is_told = !flight->was_denied && (ended != HF_ERR_CANCELED || flight->is_probe);
     if (is_told) {
         hf_breaker_tell(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns,
-                        hf_depot_end_of(flight->status, flight->why), flight->is_probe);
+                        hf_depot_end_of(ended, flight->why), flight->is_probe);
     }
-    if (flight->status != HF_OK) {
+    if (ended != HF_OK) {
         depot->counts.fetch_failures++;
     } else if (flight->reply.value == NULL) {
         depot->counts.not_modified++;
     }
-    if (flight->is_over) { /* everybody had left */
+    if (flight->is_over) {
         flight_unref(depot, flight);
         return;
     }
@@ -580,11 +638,7 @@ void hf_flight_end_all(hf_depot *depot)
         }
         flight->refs++;
         bool is_running = flight->is_running;
-        flight->status = HF_ERR_CLOSED;
-        hf_box_unref(flight->failure);
-        flight->failure = hf_box_new(depot->rt, HF_ERR_CLOSED, NULL, "hf_depot_close", "the depot is closed", NULL);
-        flight->why = HF_REPLY_INVALID;
-        conclude(depot, flight);
+        end_by_close(depot, flight);
         if (is_running) {
             abandon(depot, flight);
         }

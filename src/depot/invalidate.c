@@ -32,6 +32,8 @@ static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
     hf_slot *slot = change->slot;
     if (status == HF_OK) {
         slot->stirred = ++depot->stir;
+        slot->voids++;
+        slot->hard_voids += change->is_hard;
         if (slot->flight != NULL) {
             slot->flight->is_void = true;
         }
@@ -45,6 +47,9 @@ static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
 static void act_key(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
     if (slot != NULL) {
@@ -108,7 +113,13 @@ static hf_status decide_space(hf_depot *depot, hf_change *change)
 static void touch(hf_depot *depot, hf_slot *slot, bool is_hard)
 {
     slot->stirred = depot->stir;
-    if (slot->load != HF_SLOT_KNOWN || hf_list_is_empty(&slot->watchers)) {
+    if (slot->load != HF_SLOT_KNOWN) {
+        return;
+    }
+    if (is_hard && slot->snap->is_pending) {
+        hf_slot_refold(depot, slot);
+    }
+    if (hf_list_is_empty(&slot->watchers)) {
         return;
     }
     if (is_hard) {
@@ -158,6 +169,9 @@ static void apply_space(hf_depot *depot, hf_change *change, hf_status status)
 static void act_space(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     hf_space *space = ask->what != NULL ? hf_depot_space(depot, hf_str_of(ask->what)) : NULL;
     hf_change *change = ask->what == NULL || space != NULL ? hf_change_new(depot, NULL) : NULL;
     if (change == NULL) {

@@ -37,8 +37,7 @@ static void answer_not_found(hf_depot *depot, hf_ask *ask)
 void hf_read_act(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
-    if (depot->is_ending) {
-        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_CLOSED, "depot '%s' is closed", depot->name));
+    if (hf_depot_refuses(depot, ask)) {
         return;
     }
     if (ask->slot == NULL) {
@@ -91,6 +90,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
     depot->counts.joined += joined;
     ask->flight = flight;
+    flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
     (void)hf_depot_park(depot, ask, &flight->waiters); /* one that wants out is answered, and leaves the flight */
 }
 
@@ -228,6 +228,7 @@ hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_va
         .is_forced = options->force,
         .urgency = options->urgency,
         .place = HF_DEPOT_MEMORY,
+        .asked_at = hf_depot_wall(depot),
     };
     HF_TRY(hf_depot_enter(depot, "hf_depot_get"));
     hf_status status = get_by_driver(depot, &ask, ret_value, options);

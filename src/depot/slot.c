@@ -79,8 +79,9 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
                        const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending)
 {
-    hf_depot_entry_kind kind = entry->kind;
-    hf_value *value = hf_value_ref(entry->value);
+    bool is_gone = hf_entry_is_gone(depot, slot->space, entry); /* DP3: a patch does not bring it back */
+    hf_depot_entry_kind kind = is_gone ? HF_ENTRY_NONE : entry->kind;
+    hf_value *value = is_gone ? NULL : hf_value_ref(entry->value);
     bool is_pending = false;
     HF_LIST_EACH(node, &slot->rows)
     {
@@ -127,6 +128,17 @@ static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry,
     return true;
 }
 
+void hf_slot_refold(hf_depot *depot, hf_slot *slot)
+{
+    hf_depot_entry entry;
+    hf_entry_copy(&entry, &slot->entry);
+    entry.version++;
+    if (know_by(depot, slot, &entry, HF_DEPOT_WRITE)) {
+        hf_memory_put(depot, hf_slot_key(slot), slot->snap);
+    }
+    hf_entry_drop(&entry);
+}
+
 static void fail_asks(hf_depot *depot, hf_list *asks, hf_status status, const char *message)
 {
     for (hf_ask *ask = hf_depot_unpark(depot, asks); ask != NULL; ask = hf_depot_unpark(depot, asks)) {
@@ -157,15 +169,13 @@ void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 /* By what is at hand without waiting. */
 static bool know_at_once(hf_depot *depot, hf_slot *slot)
 {
-    if (hf_list_is_empty(&slot->rows)) {
-        hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot));
-        if (snap != NULL) {
-            hf_entry_set(&slot->entry, &snap->entry);
-            hf_snap_unref(slot->snap);
-            slot->snap = snap;
-            slot->load = HF_SLOT_KNOWN;
-            return true;
-        }
+    hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot)); /* what is there has all writes folded in */
+    if (snap != NULL) {
+        hf_entry_set(&slot->entry, &snap->entry);
+        hf_snap_unref(slot->snap);
+        slot->snap = snap;
+        slot->load = HF_SLOT_KNOWN;
+        return true;
     }
     if (depot->source != NULL && depot->broken == HF_OK) {
         return false;

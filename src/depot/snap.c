@@ -95,6 +95,18 @@ static int64_t ttl_of(const hf_depot *depot, const hf_depot_entry *entry)
     return entry->max_age >= 0 ? entry->max_age : depot->options.ttl.ns;
 }
 
+bool hf_entry_is_gone(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry)
+{
+    return entry->generation < atomic_load_explicit(&space->hard, memory_order_acquire) ||
+           entry->generation_all < atomic_load_explicit(&depot->hard, memory_order_acquire);
+}
+
+bool hf_entry_is_unusable(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry)
+{
+    return entry->is_unusable || entry->generation < atomic_load_explicit(&space->generation, memory_order_acquire) ||
+           entry->generation_all < atomic_load_explicit(&depot->generation, memory_order_acquire);
+}
+
 /* DP3: nothing from before an invalidation is served. */
 static hf_at_hand local_of(const hf_depot *depot, const hf_snap *snap, int64_t now)
 {
@@ -105,15 +117,13 @@ static hf_at_hand local_of(const hf_depot *depot, const hf_snap *snap, int64_t n
     if (snap->kind == HF_ENTRY_NONE) {
         return HF_LOCAL_NONE;
     }
-    if (entry->generation < atomic_load_explicit(&snap->space->hard, memory_order_acquire) ||
-        entry->generation_all < atomic_load_explicit(&depot->hard, memory_order_acquire)) {
+    if (hf_entry_is_gone(depot, snap->space, entry)) {
         return HF_LOCAL_NONE;
     }
-    if (snap->kind == HF_ENTRY_DELETED) {
+    if (snap->kind == HF_ENTRY_DELETED && !hf_entry_is_unusable(depot, snap->space, entry)) {
         return hf_rule_age(now, entry->validated_at) <= HF_TOMBSTONE_NS ? HF_LOCAL_DELETED : HF_LOCAL_NONE;
     }
-    if (entry->is_unusable || entry->generation < atomic_load_explicit(&snap->space->generation, memory_order_acquire) ||
-        entry->generation_all < atomic_load_explicit(&depot->generation, memory_order_acquire)) {
+    if (hf_entry_is_unusable(depot, snap->space, entry)) {
         return snap->kind == HF_ENTRY_VALUE ? HF_LOCAL_UNUSABLE : HF_LOCAL_NONE;
     }
     if (snap->kind == HF_ENTRY_ABSENT) {

@@ -88,6 +88,7 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
         if (slot != NULL) {
             *one = got;
             one->sequence = sequence;
+            one->is_old = true;
             one->slot = slot; /* the hold of the row */
             hf_list_init(&one->asks);
             hf_pending_link(depot, one);

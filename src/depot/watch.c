@@ -159,6 +159,9 @@ static void ring(hf_depot *depot, hf_depot_timer_node *timer)
 static void act_open(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     if (ask->slot == NULL) {
         ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
         if (ask->slot == NULL) {

@@ -135,7 +135,7 @@ static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pendin
         return NULL;
     }
     hf_pending *mate = HF_CONTAINER(last, hf_pending, node);
-    bool may = mate->state == HF_ROW_WAITING && mate->attempts == 0 && !mate->is_origin_first &&
+    bool may = mate->state == HF_ROW_WAITING && mate->attempts == 0 && !mate->is_old && !mate->is_origin_first &&
                mate->verb == HF_WRITE_REPLACE && row->verb == HF_WRITE_REPLACE && row->if_match == NULL && !row->if_none &&
                mate->on_conflict == row->on_conflict && mate->handle_count + row->handle_count <= HF_COUNT_OF(mate->handles) &&
                hf_rule_age(row->made_at, mate->made_at) <= depot->options.coalesce.ns;
@@ -148,6 +148,14 @@ static void put_pending(hf_depot *depot, hf_change *change, const hf_pending *ro
         hf_buf *out = hf_change_put(depot, change, HF_TABLE_PENDING, (hf_key){.a = (int64_t)row->sequence});
         hf_row_put_pending(out, hf_slot_key(change->slot), row);
     }
+}
+
+/* By `decide`: the row is not sent until `apply` lets it go. */
+static void hold_row(hf_depot *depot, hf_pending *row)
+{
+    hf_assert(row->state != HF_ROW_SENDING && !row->is_held);
+    row->is_held = true;
+    hf_depot_look_at_sends(depot, row->slot);
 }
 
 static hf_status decide_write(hf_depot *depot, hf_change *change)
@@ -173,6 +181,7 @@ static hf_status decide_write(hf_depot *depot, hf_change *change)
         hf_pending written = *mate;
         written.data = row->data;
         put_pending(depot, change, &written);
+        hold_row(depot, mate);
     } else {
         row->sequence = depot->sequence_next++;
         put_pending(depot, change, row);
@@ -200,6 +209,9 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
     hf_slot *slot = change->slot;
+    if (change->mate != NULL && change->mate->is_held) {
+        change->mate->is_held = false;
+    }
     if (status == HF_OK) {
         if (change->mate != NULL) {
             merge_rows(depot, change->mate, row);
@@ -214,6 +226,7 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
     } else {
         hf_change_tell(depot, change, status);
         hf_pending_free(depot, row);
+        hf_depot_look_at_sends(depot, slot);
     }
     hf_change_free(depot, change);
 }
@@ -221,6 +234,9 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 static void act_write(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    if (hf_depot_refuses(depot, ask)) {
+        return;
+    }
     hf_pending *row = ask->row;
     hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (slot == NULL) {
@@ -275,6 +291,8 @@ typedef struct sending {
     hf_pending *row;
     hf_reply reply;
     hf_push_request request;
+    uint64_t voids, hard_voids;          /* of the slot, when it began */
+    uint64_t generation, generation_all; /* the same */
     unsigned origin;
     bool is_probe;
     bool was_denied;
@@ -308,14 +326,14 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
         hf_list_remove(&slot->in_senders);
     }
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
-    if (row == NULL || slot->sending != NULL || depot->options.push == NULL || depot->is_offline || depot->is_ending) {
+    if (row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline || depot->is_ending) {
         return;
     }
     int64_t now = hf_rt_now(depot->rt).ns;
     int64_t wait = 0;
-    if (hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], now, &wait) &&
-        now + wait > row->next_try.ns) {
-        row->next_try.ns = now + (wait > 0 ? wait : INT64_C(1000000000)); /* half open: somebody is probing */
+    if (hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], now, &wait)) {
+        int64_t until = now + (wait > 0 ? wait : INT64_C(1000000000)); /* half open: somebody is probing */
+        row->next_try.ns = row->next_try.ns > until ? row->next_try.ns : until;
     }
     if (row->next_try.ns > now) {
         slot->send_timer.ring = ring_send;
@@ -397,6 +415,10 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
     one->depot = depot;
     one->slot = slot;
     one->row = row;
+    one->voids = slot->voids;
+    one->hard_voids = slot->hard_voids;
+    one->generation = atomic_load_explicit(&slot->space->generation, memory_order_relaxed);
+    one->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
     one->origin = hf_depot_origin(depot, hf_slot_key(slot));
     hf_reply_init(&one->reply, depot->rt, (size_t)depot->options.value_max);
     one->request = (hf_push_request){
@@ -422,7 +444,7 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
 
 void hf_depot_start_sends(hf_depot *depot)
 {
-    while (depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
+    while (!depot->is_ending && depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
         hf_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_slot, in_senders);
         if (!start_send(depot, slot)) {
             hf_pending *row = first_live(slot);
@@ -464,10 +486,20 @@ static verdict judge(const hf_depot *depot, const sending *one)
     return may_retry ? VERDICT_LATER : VERDICT_DEAD;
 }
 
-/* The base after the origin has told its value. `value` NULL: it was deleted. */
+/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an invalidation that came
+ * while the write was on its way (DP3): it counts as of the moment when the send began. */
 static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_value *etag, int64_t max_age)
 {
+    const sending *one = change->what;
     hf_depot_entry *next = &change->next;
+    change->is_answer = true;
+    if (one->hard_voids != change->slot->hard_voids) {
+        uint64_t version = next->version;
+        hf_entry_drop(next);
+        *next = hf_entry_none(depot, change->slot->space);
+        next->version = version;
+        return;
+    }
     hf_value_unref(next->value);
     hf_value_unref(next->etag);
     hf_value_unref(next->last_modified);
@@ -477,11 +509,17 @@ static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_val
     next->last_modified = NULL;
     next->max_age = max_age;
     next->validated_at = hf_depot_wall(depot);
-    next->is_unusable = false;
+    next->is_unusable = one->voids != change->slot->voids;
     next->failures = 0;
     next->backoff_until = 0;
-    next->generation = atomic_load_explicit(&change->slot->space->generation, memory_order_relaxed);
-    next->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
+    next->generation = one->generation;
+    next->generation_all = one->generation_all;
+}
+
+/* The value that writes are folded into; NULL = none. */
+static hf_value *base_of(const hf_depot *depot, const hf_slot *slot)
+{
+    return hf_entry_is_gone(depot, slot->space, &slot->entry) ? NULL : slot->entry.value;
 }
 
 /* What the origin has now that it accepted the write. A reference; NULL = nothing. */
@@ -496,7 +534,7 @@ static hf_status accepted_value(hf_depot *depot, const hf_change *change, const 
         *ret_value = hf_value_ref(one->reply.value != NULL ? one->reply.value : row->data);
         return HF_OK;
     }
-    return depot->options.apply(depot->options.state, change->slot->entry.value, hf_value_data(row->data),
+    return depot->options.apply(depot->options.state, base_of(depot, change->slot), hf_value_data(row->data),
                                 hf_value_len(row->data), ret_value);
 }
 
@@ -511,16 +549,14 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
 {
     hf_pending *row = one->row;
     hf_slot *slot = change->slot;
-    hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *mine = NULL;
     hf_value *merged = NULL;
-    bool is_pending = false;
-    if (row->verb == HF_WRITE_PATCH) { /* what this depot wants: the base with all writes up to this one */
-        HF_TRY(hf_slot_fold(depot, slot, &slot->entry, NULL, NULL, &kind, &mine, &is_pending));
+    if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
+        HF_TRY(depot->options.apply(depot->options.state, base_of(depot, slot), hf_value_data(row->data), hf_value_len(row->data), &mine));
     } else {
         mine = hf_value_ref(row->data);
     }
-    hf_status status = depot->options.merge(depot->options.state, slot->entry.value, mine, one->reply.value, &merged);
+    hf_status status = depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
     hf_value_unref(mine);
     if (status != HF_OK || merged == NULL) {
         hf_value_unref(merged);
@@ -637,6 +673,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     }
     if (change->snap != NULL && what != VERDICT_LATER) {
         slot->stirred = ++depot->stir;
+        slot->answers += change->is_answer;
     }
     switch (what) {
     case VERDICT_SETTLED:
@@ -645,6 +682,11 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         row->state = HF_ROW_WAITING;
         if (change->snap != NULL) {
             hf_change_show(depot, change, true);
+        }
+        if (depot->is_ending && one->status == HF_ERR_CANCELED) { /* its caller was not canceled */
+            one->status = HF_ERR_CLOSED;
+            hf_box_unref(one->failure);
+            one->failure = hf_box_new(NULL, HF_ERR_CLOSED, NULL, "hf_depot_close", "the depot is closed", NULL);
         }
         depot->counts.sent += what == VERDICT_SETTLED;
         depot->counts.conflicts += one->status == HF_ERR_CONFLICT;
@@ -970,6 +1012,7 @@ static hf_status decide_by_hand(hf_depot *depot, hf_change *change)
     hf_entry_copy(&change->next, &change->slot->entry);
     change->place = HF_DEPOT_WRITE;
     change->is_synced = true;
+    hold_row(depot, row);
     if (change->drops) {
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         delete_pending(depot, change, row);
@@ -986,6 +1029,9 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
     hf_slot *slot = change->slot;
+    if (row != NULL) {
+        row->is_held = false;
+    }
     if (status == HF_OK && change->drops) {
         hf_failure_box *failure = hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_drop", "the write was dropped", NULL);
         hf_pending_unlink(depot, row);
@@ -1008,6 +1054,9 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
 static void act_by_hand(hf_depot *depot, hf_post *post)
 {
     hand *one = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), hand, ask);
+    if (hf_depot_refuses(depot, &one->ask)) {
+        return;
+    }
     hf_pending *row = find_row(depot, one->sequence);
     hf_change *change = row != NULL ? hf_change_new(depot, row->slot) : NULL;
     if (change == NULL) {

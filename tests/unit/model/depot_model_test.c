@@ -1,0 +1,1286 @@
+/* The depot against an obvious twin, on virtual time.
+ *
+ * An origin with four keys answers slowly, fails with each class, is down for a while, and is changed by others. Actors get, watch, write and invalidate; the
+ * depot goes offline, is closed under their feet and opened again on the same store. Every value is a row of tokens, and no two
+ * writes have the same one, so a value tells where it came from. The twin is the origin's own book:
+ *
+ *     proof    an answer of the origin (a fetch, or what a write was answered with): the value, when it was asked for, when it answered
+ *     push     a write as it arrived: its id, what it carried, what it was answered
+ *     op       a write or an invalidation as its caller saw it
+ *
+ * A get is right if a proof supports what it returned (DP2, DP3), a write if the book has it (DP6). The depot's own state is looked at on its driver (DP5,
+ * DP8). */
+#include "support/support.h"
+
+#include "base/rng.h"
+#include "depot/depot_private.h"
+#include "store/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEYS = 4,
+    ACTORS_MAX = 5,
+    TOKEN_LEN = 4,
+    VALUE_LEN_MAX = 80, /* a patch of a longer value begins anew */
+    PROOFS_MAX = 2000,
+    PUSHES_MAX = 2000,
+    OPS_MAX = 1000,
+    FAILURES_MAX = 2000,
+};
+static const int64_t SECOND = 1000000000;
+static const int64_t MILLI = 1000000;
+
+typedef struct text {
+    size_t len;
+    char bytes[VALUE_LEN_MAX + TOKEN_LEN + 1];
+} text;
+
+typedef struct proof {
+    int key;
+    bool is_absent;
+    bool is_push; /* the answer to a write */
+    text value;
+    uint64_t start, end; /* ticks */
+    int64_t at;
+} proof;
+
+typedef enum answer { ANSWER_NONE, ANSWER_OK, ANSWER_CONFLICT, ANSWER_RETRY, ANSWER_REFUSED, ANSWER_CANCELED } answer;
+
+typedef struct pushed {
+    int key;
+    char id[HF_WRITE_ID_LEN];
+    text data;
+    hf_write_verb verb;
+    uint64_t tick;
+    answer answered;
+    uint64_t accepted; /* tick; 0 = not */
+    int64_t told_at;   /* the depot heard of it; 0 = not */
+} pushed;
+
+typedef enum op_kind { OP_WRITE, OP_INVALIDATE } op_kind;
+
+typedef struct op {
+    op_kind kind;
+    int key;        /* -1 = all of the namespace ... */
+    int space;      /* ... -1 = of all */
+    bool is_hard;
+    hf_write_verb verb;
+    bool is_origin_first;
+    char token[TOKEN_LEN + 1];
+    uint64_t start, end; /* ticks; end 0 = under way */
+    int64_t made_at;
+    int64_t ended_at;
+    hf_status status;
+    bool is_by_hand; /* dropped, or retried */
+} op;
+
+typedef struct failed {
+    int key;
+    hf_status status;
+    uint64_t start, end;
+    int64_t at;
+} failed;
+
+typedef struct actor {
+    hf_rng rng;
+    int number;
+} actor;
+
+typedef struct lent {
+    hf_store base;
+    hf_store *inner;
+} lent;
+
+static struct {
+    uint64_t tick;
+    hf_depot *depot;
+    lent store;
+    bool has_store;
+    bool is_closing;
+    bool is_canceled; /* the scope of the actors and of the depot */
+    bool is_last; /* the origin is well, and nobody interferes */
+    bool is_down;
+    int offline;       /* the depot was told so */
+    uint64_t offline_tick; /* of the last change */
+    int64_t trouble_at;
+    int64_t answered_at; /* the last attempt of all ended */
+    text state[KEYS];
+    bool exists[KEYS];
+    unsigned etag[KEYS]; /* number of the state */
+    unsigned etag_next;
+    unsigned token_next;
+    proof proofs[PROOFS_MAX];
+    int proof_count;
+    pushed pushes[PUSHES_MAX];
+    int push_count;
+    op ops[OPS_MAX];
+    int op_count;
+    failed failures[FAILURES_MAX];
+    int failure_count;
+    int64_t fetching[KEYS][8]; /* when an attempt that is under way began; 0 = none */
+    int pushing[KEYS];
+    actor actors[ACTORS_MAX];
+    hf_rng rng; /* of the origin */
+    int64_t ttl, stale_max;
+    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened;
+} world;
+
+static uint64_t tick(void)
+{
+    return ++world.tick;
+}
+
+static int64_t now(void)
+{
+    return hf_now(NULL).ns;
+}
+
+static bool chance(hf_rng *rng, int percent)
+{
+    return (int)hf_rng_below(rng, 100) < percent;
+}
+
+static const char *const SPACES[] = {"a", "b"};
+static const char *const IDS[KEYS] = {"k0", "k1", "k2", "k3"};
+
+static hf_depot_key key_of(int key)
+{
+    return hf_depot_key_of(SPACES[key / 2], "t", IDS[key]);
+}
+
+static int key_number(hf_depot_key key)
+{
+    return ((const char *)key.id)[1] - '0';
+}
+
+static text text_of(const void *data, size_t len)
+{
+    text made = {.len = len < sizeof made.bytes ? len : sizeof made.bytes - 1};
+    if (made.len > 0) {
+        memcpy(made.bytes, data, made.len);
+    }
+    made.bytes[made.len] = '\0';
+    return made;
+}
+
+static text text_of_value(const hf_value *value)
+{
+    return value != NULL ? text_of(hf_value_data(value), hf_value_len(value)) : (text){0};
+}
+
+static bool is_same(const text *a, const text *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+/* Whether the value has the token. */
+static bool has(const text *value, const char *token)
+{
+    for (size_t i = 0; i + TOKEN_LEN <= value->len; i += TOKEN_LEN) {
+        if (memcmp(value->bytes + i, token, TOKEN_LEN) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static text joined(const text *value, const void *patch, size_t len)
+{
+    text made = value != NULL && value->len + len <= VALUE_LEN_MAX ? *value : (text){0};
+    len = len < VALUE_LEN_MAX ? len : VALUE_LEN_MAX;
+    memcpy(made.bytes + made.len, patch, len);
+    made.len += len;
+    made.bytes[made.len] = '\0';
+    return made;
+}
+
+/* ---- The origin ---------------------------------------------------------------------------------------------------------- */
+
+static void set_state(int key, const text *value)
+{
+    world.exists[key] = value != NULL;
+    world.state[key] = value != NULL ? *value : (text){0};
+    world.etag[key] = ++world.etag_next;
+}
+
+static void prove(int key, bool exists, const text *value, uint64_t start, bool is_push)
+{
+    if (!HF_CHECK(world.proof_count < PROOFS_MAX)) {
+        return;
+    }
+    world.proofs[world.proof_count++] =
+        (proof){.key = key, .is_absent = !exists, .is_push = is_push, .value = *value, .start = start, .end = tick(), .at = now()};
+}
+
+static void note_failure(int key, hf_status status, uint64_t start)
+{
+    world.trouble_at = now();
+    if (HF_CHECK(world.failure_count < FAILURES_MAX)) {
+        world.failures[world.failure_count++] = (failed){key, status, start, tick(), now()};
+    }
+}
+
+/* How long an answer takes. */
+static hf_span delay(void)
+{
+    int what = (int)hf_rng_below(&world.rng, 100);
+    int64_t ns = what < 30 ? 0 : what < 70 ? (int64_t)hf_rng_below(&world.rng, 300) * MILLI
+                     : what < 95 ? (int64_t)hf_rng_below(&world.rng, 3000) * MILLI : 12 * SECOND;
+    return hf_nanoseconds(world.is_last ? ns % SECOND : ns);
+}
+
+static hf_reply_class any_class(bool is_push)
+{
+    int what = (int)hf_rng_below(&world.rng, 100);
+    if (what < 70) {
+        static const hf_reply_class RETRIED[] = {HF_REPLY_UNKNOWN, HF_REPLY_TIMEOUT, HF_REPLY_NETWORK, HF_REPLY_ORIGIN};
+        return RETRIED[hf_rng_below(&world.rng, 4)];
+    }
+    static const hf_reply_class OTHERS[] = {HF_REPLY_TLS, HF_REPLY_DENIED, HF_REPLY_INVALID, HF_REPLY_NOT_FOUND};
+    return OTHERS[hf_rng_below(&world.rng, is_push ? 4 : 3)];
+}
+
+static bool fails(void)
+{
+    return !world.is_last && (world.is_down || chance(&world.rng, 15));
+}
+
+static hf_status fail_with(hf_reply *reply, hf_reply_class why)
+{
+    if (chance(&world.rng, 20)) {
+        return hf_reply_fail(reply, why, .retry_after = hf_milliseconds((int64_t)hf_rng_below(&world.rng, 5000)));
+    }
+    return hf_reply_fail(reply, why);
+}
+
+static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    int key = key_number(request->key);
+    uint64_t start = tick();
+    int64_t at = now();
+    bool reads_first = chance(&world.rng, 50);
+    bool will_fail = fails();
+    text value = world.state[key];
+    bool exists = world.exists[key];
+    unsigned etag = world.etag[key];
+    world.fetches++;
+    int place = 0;
+    while (place < 7 && world.fetching[key][place] != 0) {
+        place++;
+    }
+    world.fetching[key][place] = at;
+    hf_status status = hf_sleep(delay());
+    world.fetching[key][place] = 0;
+    world.answered_at = now();
+    for (int i = 0; i < 8; i++) { /* one that was canceled ends in the same moment */
+        HF_CHECK_SAY(world.fetching[key][i] == 0 || world.fetching[key][i] == now() || at == now(), "DP1 two fetches of key %d at once", key);
+    }
+    if (status != HF_OK) {
+        if (status != HF_ERR_CANCELED) {
+            note_failure(key, status, start);
+        } else if (now() - at >= hf_seconds(10).ns) {
+            note_failure(key, HF_ERR_TIMEOUT, start); /* of the attempt */
+        }
+        return status;
+    }
+    if (!reads_first) {
+        value = world.state[key];
+        exists = world.exists[key];
+        etag = world.etag[key];
+    }
+    if (will_fail) {
+        status = fail_with(reply, any_class(false));
+        note_failure(key, status, start);
+        return status;
+    }
+    prove(key, exists, &value, start, false);
+    if (!exists) {
+        return HF_ERR_NOT_FOUND;
+    }
+    char name[16];
+    (void)snprintf(name, sizeof name, "e%u", etag);
+    if (request->etag != NULL && strcmp(request->etag, name) == 0 && chance(&world.rng, 80)) {
+        return hf_reply_not_modified(reply);
+    }
+    if (chance(&world.rng, 85)) {
+        HF_TRY(hf_reply_etag(reply, name));
+    }
+    return hf_reply_value(reply, value.bytes, value.len);
+}
+
+static pushed *push_of(const hf_push_request *request)
+{
+    for (int i = world.push_count - 1; i >= 0; i--) {
+        if (strcmp(world.pushes[i].id, request->id) == 0) {
+            return &world.pushes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool was_accepted(const char *id)
+{
+    for (int i = 0; i < world.push_count; i++) {
+        if (world.pushes[i].accepted != 0 && strcmp(world.pushes[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hf_status echo(int key, hf_reply *reply)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "e%u", world.etag[key]);
+    HF_TRY(hf_reply_etag(reply, name));
+    prove(key, true, &world.state[key], tick(), true);
+    return hf_reply_value(reply, world.state[key].bytes, world.state[key].len);
+}
+
+static hf_status push_once(const hf_push_request *request, hf_reply *reply, pushed *one, bool is_repeated)
+{
+    int key = one->key;
+    char name[16];
+    (void)snprintf(name, sizeof name, "e%u", world.etag[key]);
+    is_repeated = is_repeated && (world.exists[key] || one->verb == HF_WRITE_REMOVE); /* "accepted, and gone since" cannot be said */
+    if (fails() && !is_repeated) {
+        hf_status status = fail_with(reply, any_class(true));
+        one->answered = hf_class_info_of(reply->why)->is_retried ? ANSWER_RETRY : ANSWER_REFUSED;
+        note_failure(key, status, one->tick);
+        return status;
+    }
+    if (is_repeated && world.is_down && !world.is_last) {
+        one->answered = ANSWER_RETRY;
+        note_failure(key, HF_ERR_IO, one->tick);
+        return hf_reply_fail(reply, HF_REPLY_NETWORK);
+    }
+    bool is_refused = (request->if_match != NULL && (!world.exists[key] || strcmp(request->if_match, name) != 0)) ||
+                      (request->if_none && world.exists[key]) || (!world.is_last && chance(&world.rng, 10));
+    if (is_refused && !is_repeated) {
+        one->answered = ANSWER_CONFLICT;
+        world.conflicts++;
+        if (world.exists[key]) {
+            HF_TRY(echo(key, reply));
+        }
+        return HF_ERR_CONFLICT;
+    }
+    one->answered = ANSWER_OK;
+    one->accepted = tick();
+    if (!is_repeated) {
+        text next = one->verb == HF_WRITE_PATCH ? joined(world.exists[key] ? &world.state[key] : NULL, one->data.bytes, one->data.len)
+                                                : one->data;
+        set_state(key, one->verb != HF_WRITE_REMOVE ? &next : NULL);
+    }
+    bool echoes = is_repeated || one->verb == HF_WRITE_PATCH || chance(&world.rng, 50);
+    if (one->verb == HF_WRITE_REMOVE || !world.exists[key]) {
+        prove(key, false, &(text){0}, tick(), true);
+    } else if (echoes) {
+        HF_TRY(echo(key, reply));
+    } else {
+        prove(key, true, &world.state[key], tick(), true);
+    }
+    return HF_OK;
+}
+
+static hf_status push(void *state, const hf_push_request *request, hf_reply *reply)
+{
+    (void)state;
+    int key = key_number(request->key);
+    const pushed *earlier = push_of(request);
+    if (!HF_CHECK(world.push_count < PUSHES_MAX)) {
+        return HF_ERR_LIMIT;
+    }
+    pushed *one = &world.pushes[world.push_count++];
+    *one = (pushed){.key = key, .verb = request->verb, .tick = tick(), .data = text_of(request->data, request->len)};
+    (void)snprintf(one->id, sizeof one->id, "%s", request->id);
+    if (earlier != NULL) {
+        HF_CHECK_SAY(earlier->answered == ANSWER_CONFLICT || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
+                     "DP6 write %s of key %d was sent as %s, then as %s", one->id, key, earlier->data.bytes, one->data.bytes);
+        HF_CHECK_SAY(earlier->key == key, "DP6 one id, two keys");
+    }
+    HF_CHECK_SAY(world.pushing[key] == 0, "DP6 two writes of key %d at once", key);
+    world.pushing[key]++;
+    bool acts_first = chance(&world.rng, 50);
+    hf_status status = HF_OK;
+    if (acts_first) { /* the answer is slow, or lost */
+        int proofs = world.proof_count;
+        status = push_once(request, reply, one, was_accepted(request->id));
+        answer answered = one->answered;
+        one->answered = ANSWER_CANCELED;
+        hf_status slept = hf_sleep(delay());
+        if (slept == HF_OK) {
+            one->answered = answered;
+            for (int i = proofs; i < world.proof_count; i++) { /* it counts from when it is told */
+                if (world.proofs[i].key == key && world.proofs[i].is_push) {
+                    world.proofs[i].at = now();
+                }
+            }
+        } else {
+            hf_reply_clear(reply);
+            status = slept;
+            world.trouble_at = now();
+        }
+    } else {
+        one->answered = ANSWER_CANCELED;
+        status = hf_sleep(delay());
+        if (status == HF_OK) {
+            status = push_once(request, reply, one, was_accepted(request->id));
+        } else {
+            world.trouble_at = now();
+        }
+    }
+    world.pushing[key]--;
+    world.answered_at = now();
+    one->told_at = status == HF_OK ? now() : 0;
+    return status;
+}
+
+static hf_status apply(void *state, const hf_value *value, const void *patch, size_t len, hf_value **ret_value)
+{
+    (void)state;
+    text old = text_of_value(value);
+    text made = joined(value != NULL ? &old : NULL, patch, len);
+    return hf_value_copy(made.bytes, made.len, ret_value);
+}
+
+static hf_status merge(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs, hf_value **ret_value)
+{
+    (void)state;
+    (void)base;
+    text a = text_of_value(theirs);
+    text b = text_of_value(mine);
+    text made = joined(&a, b.bytes, b.len);
+    return hf_value_copy(made.bytes, made.len, ret_value);
+}
+
+/* ---- Judging ------------------------------------------------------------------------------------------------------------- */
+
+static bool concerns(const op *one, int key)
+{
+    return one->key >= 0 ? one->key == key : one->space < 0 || one->space == key / 2;
+}
+
+typedef struct asked {
+    int key;
+    hf_fresh fresh;
+    int64_t within;
+    hf_span timeout;
+    uint64_t start;
+    int64_t at;
+} asked;
+
+/* The first tick that a proof of a value may have been asked for at. */
+static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
+{
+    uint64_t first = 0;
+    *ret_is_deleted = false;
+    for (int i = 0; i < world.op_count; i++) {
+        const op *one = &world.ops[i];
+        if (!concerns(one, ask->key) || one->end == 0 || one->end > ask->start || one->status != HF_OK) {
+            continue;
+        }
+        if (one->kind == OP_INVALIDATE && (one->is_hard || ask->fresh != HF_FRESH_OR_STALE) && one->start > first) {
+            first = one->start; /* DP3 */
+        }
+    }
+    for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten */
+        const pushed *one = &world.pushes[i];
+        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at && one->accepted > first) {
+            first = one->accepted;
+        }
+    }
+    return first;
+}
+
+/* With HF_SEED: what happened to the key, for the reader of a failure. */
+static void tell_story(int key)
+{
+    if (getenv("HF_SEED") == NULL) {
+        return;
+    }
+    for (uint64_t at = 1; at <= world.tick; at++) {
+        for (int i = 0; i < world.proof_count; i++) {
+            const proof *one = &world.proofs[i];
+            if (one->key == key && one->end == at) {
+                print_message("%5llu proof since %llu at %lld ms: %s%s\n", (unsigned long long)at, (unsigned long long)one->start,
+                              (long long)(one->at / MILLI), one->is_absent ? "absent" : one->value.bytes, one->is_push ? " (push)" : "");
+            }
+        }
+        for (int i = 0; i < world.push_count; i++) {
+            const pushed *one = &world.pushes[i];
+            if (one->key == key && one->tick == at) {
+                print_message("%5llu push %.6s verb %d %s: answer %d, accepted %llu\n", (unsigned long long)at, one->id, (int)one->verb,
+                              one->data.bytes, (int)one->answered, (unsigned long long)one->accepted);
+            }
+        }
+        for (int i = 0; i < world.op_count; i++) {
+            const op *one = &world.ops[i];
+            if (concerns(one, key) && one->start == at) {
+                print_message("%5llu to %llu at %lld ms: %s %d %s %s%s\n", (unsigned long long)at, (unsigned long long)one->end,
+                              (long long)(one->made_at / MILLI), one->kind == OP_WRITE ? "write" : "invalidate",
+                              one->kind == OP_WRITE ? (int)one->verb : (int)one->is_hard, one->token, hf_status_name(one->status),
+                              one->is_origin_first ? " origin first" : "");
+            }
+        }
+    }
+}
+
+static void judge_value(const asked *ask, const text *value, const hf_depot_info *info)
+{
+    if (info->is_pending) { /* looked at by DP5 */
+        return;
+    }
+    bool is_deleted = false;
+    uint64_t first = earliest(ask, &is_deleted);
+    bool is_known = false;
+    bool is_new = false;
+    bool is_fresh = false;
+    for (int i = world.proof_count - 1; i >= 0 && !is_fresh; i--) {
+        const proof *one = &world.proofs[i];
+        if (one->key != ask->key || one->is_absent || !is_same(&one->value, value)) {
+            continue;
+        }
+        is_known = true;
+        if (one->start < first) {
+            continue;
+        }
+        is_new = true;
+        switch (ask->fresh) {
+        case HF_FRESH_NOW:
+            is_fresh = one->at >= ask->at;
+            break;
+        case HF_FRESH_WITHIN:
+            is_fresh = one->at >= ask->at - ask->within;
+            break;
+        case HF_FRESH_OR_STALE:
+            is_fresh = one->at >= ask->at - world.stale_max;
+            break;
+        case HF_FRESH_CACHED:
+        case HF_FRESH_LOCAL:
+            is_fresh = true;
+            break;
+        }
+    }
+    if (!is_known || !is_new || !is_fresh) {
+        tell_story(ask->key);
+    }
+    HF_CHECK_SAY(is_known, "key %d: the origin never said %s", ask->key, value->bytes);
+    HF_CHECK_SAY(!is_known || is_new, "DP3 key %d: %s is from before tick %llu (asked at %llu, fresh %d)", ask->key, value->bytes,
+                 (unsigned long long)first, (unsigned long long)ask->start, (int)ask->fresh);
+    HF_CHECK_SAY(!is_new || is_fresh, "DP2 key %d: %s is older than asked for (fresh %d)", ask->key, value->bytes, (int)ask->fresh);
+    HF_CHECK_SAY(ask->fresh != HF_FRESH_WITHIN || info->age.ns <= ask->within + (now() - ask->at), "DP2 age");
+}
+
+static bool was_deleted(const asked *ask)
+{
+    for (int i = 0; i < world.op_count; i++) {
+        const op *one = &world.ops[i];
+        if (one->kind == OP_WRITE && one->verb == HF_WRITE_REMOVE && one->key == ask->key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_not_found(const asked *ask)
+{
+    if (ask->fresh == HF_FRESH_LOCAL || was_deleted(ask)) {
+        return;
+    }
+    bool is_deleted = false;
+    uint64_t first = earliest(ask, &is_deleted);
+    for (int i = world.proof_count - 1; i >= 0; i--) {
+        const proof *one = &world.proofs[i];
+        if (one->key == ask->key && one->is_absent && one->start >= first &&
+            (ask->fresh == HF_FRESH_NOW || ask->fresh == HF_FRESH_OR_STALE ? one->at >= ask->at : one->at >= ask->at - 30 * SECOND)) {
+            return;
+        }
+    }
+    (void)HF_CHECK_SAY(false, "DP2 key %d: not found, but the origin did not say so", ask->key);
+}
+
+static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
+{
+    int64_t end = now();
+    bool has_failed = false;
+    for (int i = 0; i < world.failure_count; i++) {
+        has_failed = has_failed || (world.failures[i].key == ask->key && world.failures[i].status == status &&
+                                    world.failures[i].at >= ask->at);
+    }
+    if (has_failed) {
+        return;
+    }
+    switch (status) {
+    case HF_ERR_TIMEOUT:
+        HF_CHECK_SAY(ask->timeout.ns > 0 && end - ask->at >= ask->timeout.ns, "DP7 timeout of nobody");
+        return;
+    case HF_ERR_CANCELED:
+        HF_CHECK_SAY(was_canceled || world.is_canceled, "DP7 canceled by nobody");
+        return;
+    case HF_ERR_CLOSED:
+        HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
+        return;
+    case HF_ERR_UNAVAILABLE:
+        if (getenv("HF_SEED") != NULL) {
+            print_message("asked %llu at %lld ms, now %lld, offline %d since %llu, trouble %lld\n", (unsigned long long)ask->start,
+                          (long long)(ask->at / MILLI), (long long)(end / MILLI), world.offline, (unsigned long long)world.offline_tick,
+                          (long long)(world.trouble_at / MILLI));
+        }
+        HF_CHECK_SAY(world.offline || world.offline_tick > ask->start || end - world.trouble_at <= 120 * SECOND ||
+                         world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN || world.answered_at >= ask->at, /* a probe */
+                     "DP10 key %d: unavailable, but nothing is wrong", ask->key);
+        return;
+    case HF_ERR_CONFLICT: {
+        int count = 0;
+        for (int i = 0; i < world.op_count; i++) {
+            count += concerns(&world.ops[i], ask->key) && (world.ops[i].end == 0 || world.ops[i].ended_at >= ask->at - 120 * SECOND);
+        }
+        HF_CHECK_SAY(count >= 3, "DP7 key %d: conflict after %d changes", ask->key, count);
+        return;
+    }
+    default:
+        (void)HF_CHECK_SAY(false, "DP7 key %d: %s, but no fetch failed so", ask->key, hf_status_name(status));
+    }
+}
+
+/* ---- The depot's own state, on its driver ----------------------------------------------------------------------------------- */
+
+static bool same_value(const hf_value *a, const hf_value *b)
+{
+    text one = text_of_value(a);
+    text other = text_of_value(b);
+    return (a == NULL) == (b == NULL) && is_same(&one, &other);
+}
+
+static void look_at_slot(hf_depot *depot, hf_slot *slot)
+{
+    if (slot->load != HF_SLOT_KNOWN) {
+        return;
+    }
+    bool is_gone = slot->entry.generation < atomic_load(&slot->space->hard) || slot->entry.generation_all < atomic_load(&depot->hard);
+    bool is_there = slot->entry.kind == HF_ENTRY_VALUE && !is_gone;
+    text value = text_of_value(is_there ? slot->entry.value : NULL);
+    bool is_pending = false;
+    HF_LIST_EACH(node, &slot->rows)
+    {
+        const hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        HF_CHECK_SAY((row->state == HF_ROW_SENDING) == (slot->sending == row), "a write is sent and is not");
+        if (row->state == HF_ROW_DEAD || row->is_origin_first) {
+            continue;
+        }
+        is_pending = true;
+        text data = text_of_value(row->data);
+        value = row->verb == HF_WRITE_REMOVE  ? (text){0}
+                : row->verb == HF_WRITE_PATCH ? joined(is_there ? &value : NULL, data.bytes, data.len)
+                                              : data;
+        is_there = row->verb != HF_WRITE_REMOVE;
+    }
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    bool is_shown = at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE || at.local == HF_LOCAL_UNUSABLE;
+    text shown = text_of_value(is_shown ? slot->snap->value : NULL);
+    HF_CHECK_SAY(is_shown == is_there && is_same(&shown, &value), "DP5 visible is %d '%s', but base and writes make %d '%s'",
+                 is_shown, shown.bytes, is_there, value.bytes);
+    HF_CHECK_SAY(slot->snap->is_pending == is_pending, "DP5 is_pending");
+    hf_snap *memory = hf_memory_get(depot, hf_slot_key(slot));
+    HF_CHECK_SAY(memory == NULL || (memory->kind == slot->snap->kind && memory->entry.version == slot->snap->entry.version &&
+                                    memory->is_pending == slot->snap->is_pending && same_value(memory->value, slot->snap->value)),
+                 "DP5 memory has another value");
+    hf_snap_unref(memory);
+    if (slot->flight != NULL) {
+        size_t holders = slot->flight->is_refresh;
+        HF_LIST_EACH(node, &slot->flight->waiters)
+        {
+            holders++;
+        }
+        HF_LIST_EACH(node, &slot->watchers)
+        {
+            holders += HF_CONTAINER(node, hf_watcher, node)->flight != NULL;
+        }
+        HF_CHECK_SAY(slot->flight->holders >= holders, "DP7 holders");
+    }
+}
+
+static void look_at_all(hf_depot *depot, hf_key_node *node)
+{
+    if (node != NULL) {
+        look_at_slot(depot, HF_CONTAINER(node, hf_slot, key));
+        for (int i = 0; i < 4; i++) {
+            look_at_all(depot, node->child[i]);
+        }
+    }
+}
+
+typedef struct looking {
+    hf_ask ask;
+    int live, dead;
+} looking;
+
+static void act_look(hf_depot *depot, hf_post *post)
+{
+    looking *one = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), looking, ask);
+    look_at_all(depot, depot->slots.root);
+    size_t count = 0;
+    size_t bytes = 0;
+    HF_LIST_EACH(node, &depot->rows)
+    {
+        const hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
+        count++;
+        bytes += sizeof *row + hf_value_len(row->data);
+        one->live += row->state != HF_ROW_DEAD;
+        one->dead += row->state == HF_ROW_DEAD;
+    }
+    HF_CHECK_SAY(count == depot->row_count && bytes == depot->row_bytes, "DP8 writes are counted wrong");
+    HF_CHECK_SAY(depot->flights <= (size_t)depot->options.fetch_max && depot->sends <= (size_t)depot->options.send_max, "DP8 bounds");
+    hf_cache_counts memory = {0};
+    HF_CHECK(hf_cache_stats(depot->memory, &memory) == HF_OK);
+    HF_CHECK_SAY(memory.bytes <= (uint64_t)depot->options.bytes_max, "DP8 memory has %llu bytes", (unsigned long long)memory.bytes);
+    hf_depot_answer(depot, &one->ask, HF_OK);
+}
+
+static looking look(void)
+{
+    looking one = {.live = 0};
+    if (hf_depot_enter(world.depot, "look") == HF_OK) {
+        hf_depot_tell(world.depot, &one.ask, act_look, "look");
+        hf_depot_leave(world.depot);
+    }
+    return one;
+}
+
+/* ---- Actors ---------------------------------------------------------------------------------------------------------------- */
+
+static void pause_a_little(actor *self)
+{
+    int what = (int)hf_rng_below(&self->rng, 100);
+    int64_t ns = what < 40 ? 0 : what < 80 ? (int64_t)hf_rng_below(&self->rng, 400) * MILLI
+                     : what < 95 ? (int64_t)hf_rng_below(&self->rng, 5000) * MILLI : (int64_t)hf_rng_below(&self->rng, 400) * SECOND;
+    HF_IGNORE(hf_sleep(hf_nanoseconds(ns)));
+}
+
+static void get_one(actor *self, int key, hf_span timeout, bool may_be_canceled)
+{
+    asked ask = {
+        .key = key,
+        .fresh = (hf_fresh)hf_rng_below(&self->rng, 5),
+        .within = (int64_t)hf_rng_below(&self->rng, 20) * SECOND,
+        .timeout = timeout,
+        .start = tick(),
+        .at = now(),
+    };
+    hf_value *value = NULL;
+    hf_depot_info info = {0};
+    world.gets++;
+    hf_status status = hf_depot_get(world.depot, key_of(key), &value, .fresh = ask.fresh, .within = hf_nanoseconds(ask.within),
+                                    .timeout = timeout, .force = chance(&self->rng, 10), .ret_info = &info);
+    if (status == HF_OK) {
+        text got = text_of_value(value);
+        judge_value(&ask, &got, &info);
+    } else if (status == HF_ERR_NOT_FOUND) {
+        judge_not_found(&ask);
+    } else {
+        judge_failure(&ask, status, may_be_canceled && hf_canceled() != HF_OK);
+    }
+    HF_CHECK((status == HF_OK) == (value != NULL));
+    hf_value_unref(value);
+}
+
+static hf_status get_many(void *arg)
+{
+    actor self = {.rng = {.state = (uint64_t)(uintptr_t)arg}};
+    for (int i = 0; i < 3 && !world.is_closing && hf_canceled() == HF_OK; i++) {
+        get_one(&self, (int)hf_rng_below(&self.rng, KEYS), hf_nanoseconds(0), true);
+    }
+    return HF_OK;
+}
+
+/* Gets that are canceled under way. */
+static void get_and_cancel(actor *self)
+{
+    hf_scope *scope = NULL;
+    HF_CHECK(hf_scope_open(&scope, .join = HF_JOIN_DISCARD) == HF_OK);
+    for (int i = 0; i < 2; i++) {
+        HF_CHECK(hf_fork(scope, get_many, (void *)(uintptr_t)hf_rng_next(&self->rng)) == HF_OK);
+    }
+    HF_IGNORE(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&self->rng, 600))));
+    HF_CHECK(hf_scope_cancel(scope) == HF_OK);
+    HF_IGNORE(hf_join(scope));
+    HF_CHECK(hf_scope_close(scope) == HF_OK);
+}
+
+static op *op_new(op_kind kind, int key)
+{
+    static op spare;
+    op *one = HF_CHECK(world.op_count < OPS_MAX) ? &world.ops[world.op_count++] : &spare;
+    *one = (op){.kind = kind, .key = key, .space = -1, .start = tick(), .made_at = now()};
+    return one;
+}
+
+static void op_end(op *one, hf_status status)
+{
+    one->status = status;
+    one->end = tick();
+    one->ended_at = now();
+}
+
+/* Whether the origin has had the write, or one that took its place within the span of coalescing; or has accepted it. */
+static bool is_covered(const op *one, bool must_be_accepted)
+{
+    for (int i = 0; i < world.push_count; i++) {
+        const pushed *at = &world.pushes[i];
+        if (at->key != one->key || (must_be_accepted && at->accepted == 0)) {
+            continue;
+        }
+        if (one->verb == HF_WRITE_REMOVE ? at->verb == HF_WRITE_REMOVE && at->tick > one->start : has(&at->data, one->token)) {
+            return true;
+        }
+        for (int j = 0; j < world.op_count && one->verb == HF_WRITE_REPLACE; j++) {
+            const op *later = &world.ops[j];
+            if (later != one && later->kind == OP_WRITE && later->key == one->key && later->verb == HF_WRITE_REPLACE &&
+                (later->end == 0 || later->end > one->start) && later->made_at - one->made_at <= 150 * MILLI && has(&at->data, later->token)) {
+                return true;
+            }
+        }
+    }
+    return one->is_by_hand;
+}
+
+static void wait_for(actor *self, const op *one, hf_depot_write *write)
+{
+    int64_t before = now();
+    hf_span timeout = hf_milliseconds(1 + (int64_t)hf_rng_below(&self->rng, 8000));
+    hf_status status = hf_depot_write_wait(write, .timeout = timeout);
+    if (status == HF_OK) {
+        HF_CHECK_SAY(is_covered(one, true), "DP6 the write of %s was acknowledged, but the origin has not accepted it", one->token);
+    } else if (status == HF_ERR_TIMEOUT && now() - before >= timeout.ns) {
+        return;
+    } else if (status == HF_ERR_CLOSED) {
+        HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
+    } else if (status != HF_ERR_CANCELED) {
+        HF_CHECK_SAY(is_covered(one, false), "DP7 a write ended with %s, but was never sent", hf_status_name(status));
+    }
+}
+
+static void write_one(actor *self)
+{
+    int key = (int)hf_rng_below(&self->rng, KEYS);
+    int what = (int)hf_rng_below(&self->rng, 100);
+    op *one = op_new(OP_WRITE, key);
+    hf_depot_write *write = NULL;
+    hf_depot_write **place = chance(&self->rng, 50) ? &write : NULL;
+    hf_conflict policy = (hf_conflict)hf_rng_below(&self->rng, 3);
+    hf_depot_mode mode = chance(&self->rng, 15) ? HF_DEPOT_ORIGIN_FIRST : HF_DEPOT_LOCAL_FIRST;
+    hf_span timeout = chance(&self->rng, 10) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 500)) : hf_nanoseconds(0);
+    if (mode == HF_DEPOT_ORIGIN_FIRST && timeout.ns == 0) { /* the origin may be down until somebody else acts */
+        timeout = hf_seconds(40);
+    }
+    const char *if_match = chance(&self->rng, 15) ? "e3" : NULL;
+    bool if_none = if_match == NULL && chance(&self->rng, 8);
+    (void)snprintf(one->token, sizeof one->token, "%04u", world.token_next++ % 10000);
+    one->is_origin_first = mode == HF_DEPOT_ORIGIN_FIRST;
+    one->verb = what < 60 ? HF_WRITE_REPLACE : what < 80 ? HF_WRITE_PATCH : HF_WRITE_REMOVE;
+    world.writes++;
+    hf_status status = HF_OK;
+    hf_depot_write_options options = {.size = sizeof options, .mode = mode, .on_conflict = policy, .if_match = if_match, .if_none = if_none,
+                                      .timeout = timeout, .ret_write = place};
+    switch (one->verb) {
+    case HF_WRITE_REPLACE:
+        status = hf_depot_put_with(world.depot, key_of(key), one->token, TOKEN_LEN, &options);
+        break;
+    case HF_WRITE_PATCH:
+        status = hf_depot_patch_with(world.depot, key_of(key), one->token, TOKEN_LEN, &options);
+        break;
+    case HF_WRITE_REMOVE:
+        status = hf_depot_delete_with(world.depot, key_of(key), &options);
+        break;
+    }
+    op_end(one, status);
+    if (one->is_origin_first) {
+        HF_CHECK_SAY(status != HF_OK || is_covered(one, true), "DP6 origin first: %s was not accepted", one->token);
+    } else {
+        HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_TIMEOUT && timeout.ns > 0) || (status == HF_ERR_CANCELED && hf_canceled() != HF_OK) ||
+                         (status == HF_ERR_CLOSED && world.is_closing),
+                     "DP7 a write failed with %s", hf_status_name(status));
+    }
+    HF_CHECK(status == HF_OK || write == NULL);
+    if (write != NULL) {
+        wait_for(self, one, write);
+        hf_depot_write_free(write);
+    }
+}
+
+static void invalidate_one(actor *self)
+{
+    int what = (int)hf_rng_below(&self->rng, 100);
+    int key = (int)hf_rng_below(&self->rng, KEYS);
+    bool is_hard = chance(&self->rng, 40);
+    op *one = op_new(OP_INVALIDATE, what < 60 ? key : -1);
+    one->is_hard = is_hard;
+    one->space = what < 85 ? key / 2 : -1;
+    hf_status status = what < 60   ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard)
+                       : what < 85 ? hf_depot_invalidate_namespace(world.depot, SPACES[key / 2], .hard = is_hard)
+                                   : hf_depot_invalidate_all(world.depot, .hard = is_hard);
+    op_end(one, status);
+    HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "invalidate: %s",
+                 hf_status_name(status));
+}
+
+typedef struct watched {
+    uint64_t version;
+    bool has_version;
+    bool has_value;
+    text value;
+    bool is_loading;
+} watched;
+
+static void see(watched *seen, hf_depot_event *event)
+{
+    if (event->kind == HF_DEPOT_DATA || event->kind == HF_DEPOT_GONE) {
+        text value = text_of_value(event->value);
+        HF_CHECK_SAY(!seen->has_version || event->version >= seen->version, "DP4 version %llu after %llu",
+                     (unsigned long long)event->version, (unsigned long long)seen->version);
+        bool is_other = event->kind == HF_DEPOT_DATA && seen->has_value && !is_same(&value, &seen->value);
+        HF_CHECK_SAY(!is_other || event->version > seen->version, "DP4 two values with version %llu", (unsigned long long)event->version);
+        seen->has_version = true;
+        seen->version = event->version;
+        seen->has_value = event->kind == HF_DEPOT_DATA;
+        seen->value = value;
+    }
+    seen->is_loading = event->kind == HF_DEPOT_LOADING;
+    hf_value_unref(event->value);
+    event->value = NULL;
+}
+
+static void watch_one(actor *self)
+{
+    int key = (int)hf_rng_below(&self->rng, KEYS);
+    hf_watcher *watcher = NULL;
+    watched seen = {0};
+    world.watched++;
+    hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
+    hf_status status = hf_depot_watch(world.depot, key_of(key), &watcher, .fresh = fresh,
+                                      .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
+                                      .mode = chance(&self->rng, 50) ? HF_FLOW_CONFLATE : HF_FLOW_DROP_OLDEST,
+                                      .capacity = hf_rng_below(&self->rng, 4),
+                                      .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
+    if (status != HF_OK) {
+        HF_CHECK_SAY((status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "watch: %s", hf_status_name(status));
+        return;
+    }
+    int events = (int)hf_rng_below(&self->rng, 6);
+    for (int i = 0; i < events; i++) {
+        hf_depot_event event;
+        int64_t before = now();
+        hf_span timeout = hf_milliseconds(1 + (int64_t)hf_rng_below(&self->rng, 4000));
+        status = hf_watcher_next(watcher, &event, .timeout = timeout);
+        if (status == HF_OK) {
+            see(&seen, &event);
+        } else {
+            HF_CHECK_SAY((status == HF_ERR_TIMEOUT && now() - before >= timeout.ns) || (status == HF_ERR_CLOSED && world.is_closing) ||
+                             hf_canceled() != HF_OK,
+                         "next: %s", hf_status_name(status));
+            break;
+        }
+    }
+    HF_CHECK(hf_watcher_close(watcher) == HF_OK);
+}
+
+typedef struct choice {
+    uint64_t sequence;
+    int skip;
+    char token[TOKEN_LEN + 1];
+    bool is_found;
+} choice;
+
+static bool choose(void *arg, const hf_depot_pending_write *write)
+{
+    choice *one = arg;
+    one->sequence = write->sequence;
+    one->is_found = true;
+    return one->skip-- > 0;
+}
+
+static void by_hand(actor *self)
+{
+    choice one = {.skip = (int)hf_rng_below(&self->rng, 3)};
+    if (hf_depot_pending(world.depot, choose, &one) != HF_OK || !one.is_found || world.is_closing) {
+        return;
+    }
+    hf_status status = chance(&self->rng, 60) ? hf_depot_retry(world.depot, one.sequence) : hf_depot_drop(world.depot, one.sequence);
+    for (int i = 0; i < world.op_count; i++) { /* the twin does not know which one it was */
+        world.ops[i].is_by_hand = true;
+    }
+    HF_CHECK_SAY(status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_CONFLICT || (status == HF_ERR_CLOSED && world.is_closing) ||
+                     hf_canceled() != HF_OK,
+                 "by hand: %s", hf_status_name(status));
+}
+
+static void disturb(actor *self)
+{
+    int what = (int)hf_rng_below(&self->rng, 100);
+    if (what < 35) {
+        world.is_down = !world.is_down;
+    } else if (what < 70) { /* somebody else writes */
+        int key = (int)hf_rng_below(&self->rng, KEYS);
+        char token[TOKEN_LEN + 1];
+        (void)snprintf(token, sizeof token, "%04u", world.token_next++ % 10000);
+        text value = text_of(token, TOKEN_LEN);
+        set_state(key, chance(&self->rng, 80) ? &value : NULL);
+    } else if (what < 90) {
+        bool is_online = chance(&self->rng, 60);
+        world.offline = world.offline || !is_online;
+        world.offline_tick = tick();
+        hf_status status = hf_depot_online(world.depot, is_online);
+        world.offline = !is_online;
+        world.offline_tick = tick();
+        HF_CHECK(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK);
+    } else if (what < 95) {
+        HF_IGNORE(hf_depot_trim(world.depot, 0));
+    } else {
+        HF_IGNORE(hf_depot_prefetch(world.depot, key_of((int)hf_rng_below(&self->rng, KEYS))));
+    }
+}
+
+static hf_status act(void *arg)
+{
+    actor *self = arg;
+    int steps = 4 + (int)hf_rng_below(&self->rng, 10);
+    for (int i = 0; i < steps && hf_canceled() == HF_OK; i++) {
+        pause_a_little(self);
+        if (world.is_closing) {
+            break;
+        }
+        int what = (int)hf_rng_below(&self->rng, 100);
+        if (what < 35) {
+            hf_span timeout = chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
+            get_one(self, (int)hf_rng_below(&self->rng, KEYS), timeout, true);
+        } else if (what < 58) {
+            write_one(self);
+        } else if (what < 68) {
+            invalidate_one(self);
+        } else if (what < 78) {
+            watch_one(self);
+        } else if (what < 84) {
+            get_and_cancel(self);
+        } else if (what < 87) {
+            by_hand(self);
+        } else if (what < 97) {
+            disturb(self);
+        } else {
+            (void)look();
+        }
+    }
+    return HF_OK;
+}
+
+/* ---- A run ------------------------------------------------------------------------------------------------------------------ */
+
+static hf_status lent_execute(hf_store *store, hf_store_request *request)
+{
+    hf_store *inner = HF_CONTAINER(store, lent, base)->inner;
+    return inner->ops->execute(inner, request);
+}
+
+static uint64_t lent_last(hf_store *store)
+{
+    hf_store *inner = HF_CONTAINER(store, lent, base)->inner;
+    return inner->ops->last_commit(inner);
+}
+
+static void lent_close(hf_store *store)
+{
+    (void)store;
+}
+
+static const hf_store_ops LENT = {.name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
+
+static hf_status open_depot(hf_rng *rng)
+{
+    hf_depot_options options = {
+        .size = sizeof options,
+        .fetch = fetch,
+        .push = push,
+        .apply = apply,
+        .merge = merge,
+        .ttl = hf_nanoseconds(world.ttl),
+        .stale_max = hf_nanoseconds(world.stale_max),
+        .bytes_max = chance(rng, 60) ? 1500 : 0,
+        .fetch_max = chance(rng, 30) ? 2 : 0,
+        .send_max = chance(rng, 30) ? 1 : 0,
+        .refresh_max = chance(rng, 30) ? 1 : 0,
+    };
+    return hf_depot_open_in("model", &world.depot, &options, world.has_store ? &world.store.base : NULL);
+}
+
+/* Everything settles: what is left is judged. */
+static void settle(void)
+{
+    world.is_last = true;
+    world.is_down = false;
+    world.offline = 0;
+    HF_CHECK(hf_depot_online(world.depot, true) == HF_OK);
+    hf_watcher *watchers[KEYS] = {NULL};
+    watched seen[KEYS] = {0};
+    for (int key = 0; key < KEYS; key++) {
+        HF_CHECK(hf_depot_watch(world.depot, key_of(key), &watchers[key], .fresh = HF_FRESH_LOCAL) == HF_OK);
+    }
+    HF_CHECK(hf_sleep(hf_minutes(15)) == HF_OK);
+    looking left = look();
+    HF_CHECK_SAY(left.live == 0, "DP6 %d writes are left", left.live);
+    hf_depot_counts counts;
+    HF_CHECK(hf_depot_stat(world.depot, &counts) == HF_OK);
+    HF_CHECK_SAY(counts.flights == 0 && counts.breakers_open == 0, "DP10 a permit was lost, or a fetch does not end");
+    world.deaths += (uint64_t)left.dead;
+    for (int i = 0; i < world.op_count; i++) {
+        const op *one = &world.ops[i];
+        if (one->kind == OP_WRITE && one->status == HF_OK) {
+            HF_CHECK_SAY(is_covered(one, false), "DP6 the write of %s (key %d) was acknowledged and never sent", one->token, one->key);
+        }
+    }
+    for (int key = 0; key < KEYS; key++) {
+        hf_value *value = NULL;
+        hf_depot_info info = {0};
+        asked ask = {.key = key, .fresh = HF_FRESH_NOW, .start = tick(), .at = now()};
+        hf_status status = hf_depot_get(world.depot, key_of(key), &value, .fresh = HF_FRESH_NOW, .force = true, .ret_info = &info);
+        text got = text_of_value(value);
+        if (status == HF_OK) {
+            judge_value(&ask, &got, &info);
+            HF_CHECK(is_same(&got, &world.state[key]));
+        } else {
+            HF_CHECK_SAY(status == HF_ERR_NOT_FOUND && (!world.exists[key] || was_deleted(&ask)), "at the end: %s", hf_status_name(status));
+        }
+        hf_depot_event event;
+        while (hf_watcher_next(watchers[key], &event, .timeout = hf_milliseconds(1)) == HF_OK) {
+            see(&seen[key], &event);
+        }
+        HF_CHECK_SAY(seen[key].has_value == (value != NULL) && (value == NULL || is_same(&got, &seen[key].value)),
+                     "DP4 key %d: the watcher has not seen the last value", key);
+        hf_value_unref(value);
+        HF_CHECK(hf_watcher_close(watchers[key]) == HF_OK);
+    }
+    (void)look();
+}
+
+/* Writes of a key that did not overlap arrive in their order. */
+static void judge_order(void)
+{
+    for (int i = 0; i < world.push_count; i++) {
+        for (int j = 0; j < i; j++) { /* j arrived first */
+            const pushed *late = &world.pushes[i];
+            const pushed *early = &world.pushes[j];
+            if (late->key != early->key || late->verb != HF_WRITE_REPLACE || early->verb != HF_WRITE_REPLACE || late->data.len != TOKEN_LEN ||
+                early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
+                continue;
+            }
+            const op *of_late = NULL;
+            const op *of_early = NULL;
+            for (int k = 0; k < world.op_count; k++) {
+                const op *one = &world.ops[k];
+                of_late = one->kind == OP_WRITE && has(&late->data, one->token) ? one : of_late;
+                of_early = one->kind == OP_WRITE && has(&early->data, one->token) ? one : of_early;
+            }
+            HF_CHECK_SAY(of_late == NULL || of_early == NULL || of_late->is_by_hand || of_late->end == 0 || of_late->end > of_early->start,
+                         "DP6 key %d: %s arrived after %s, but was written before it", late->key, late->data.bytes, early->data.bytes);
+        }
+    }
+}
+
+static void run_round(hf_rng *rng, bool is_cut)
+{
+    hf_scope *scope = NULL; /* opened before the depot, so that the depot can be closed under its fibers */
+    HF_CHECK(hf_scope_open(&scope, .join = HF_JOIN_DISCARD) == HF_OK);
+    HF_CHECK(open_depot(rng) == HF_OK);
+    world.offline = 0;
+    int count = 2 + (int)hf_rng_below(rng, ACTORS_MAX - 1);
+    for (int i = 0; i < count; i++) {
+        world.actors[i] = (actor){.rng = {.state = hf_rng_next(rng)}, .number = i};
+        HF_CHECK(hf_fork(scope, act, &world.actors[i]) == HF_OK);
+    }
+    if (is_cut) {
+        HF_IGNORE(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(rng, 8000))));
+    } else {
+        HF_IGNORE(hf_join(scope));
+        settle();
+        judge_order();
+    }
+    world.is_closing = true;
+    HF_IGNORE(hf_sleep(hf_milliseconds(1))); /* calls that have begun are inside now: those that wait are ended by the close */
+    if (is_cut && chance(rng, 30)) {
+        world.is_canceled = true;
+        HF_CHECK(hf_scope_cancel(scope) == HF_OK);
+    }
+    HF_CHECK(hf_depot_close(world.depot) == HF_OK);
+    HF_IGNORE(hf_join(scope));
+    HF_CHECK(hf_scope_close(scope) == HF_OK);
+    world.is_closing = world.is_canceled = false;
+}
+
+static hf_status root(void *arg)
+{
+    hf_rng *rng = arg;
+    hf_op opening;
+    hf_op_init(&opening);
+    world.store = (lent){.base = {.ops = &LENT, .tables = &hf_depot_tables}};
+    world.has_store = chance(rng, 75);
+    HF_CHECK(hf_mem_store_open(&opening, hf_env_memory(hf_env_posix()), &hf_depot_tables, &world.store.inner) == HF_OK);
+    int rounds = world.has_store ? (int)hf_rng_below(rng, 3) : 0;
+    for (int i = 0; i < rounds; i++) {
+        run_round(rng, true);
+        world.reopened++;
+    }
+    run_round(rng, false);
+    hf_store_close(world.store.inner);
+    return HF_OK;
+}
+
+static uint64_t totals[7];
+
+static uint64_t run(uint64_t seed)
+{
+    memset(&world, 0, sizeof world);
+    hf_rng rng = {.state = hf_hash_mix(161, seed)};
+    world.rng.state = hf_rng_next(&rng);
+    world.ttl = (int64_t)(1 + hf_rng_below(&rng, 20)) * SECOND;
+    world.stale_max = world.ttl * (int64_t)(1 + hf_rng_below(&rng, 4));
+    world.trouble_at = -1000 * SECOND;
+    for (int key = 0; key < KEYS; key++) {
+        char token[TOKEN_LEN + 1];
+        (void)snprintf(token, sizeof token, "%04u", world.token_next++);
+        text value = text_of(token, TOKEN_LEN);
+        set_state(key, chance(&rng, 80) ? &value : NULL);
+    }
+    uint64_t hash = 0;
+    HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
+    HF_CHECK(hf_sim_errors_logged() == 0);
+    uint64_t counts[] = {world.fetches, world.gets, world.writes, world.conflicts, world.watched, world.deaths, world.reopened};
+    for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
+        totals[i] += counts[i];
+    }
+    return hash;
+}
+
+static void one_seed(uint64_t seed)
+{
+    uint64_t hash = run(seed);
+    if (seed % 50 == 0) {
+        HF_CHECK_SAY(run(seed) == hash, "the same seed gave another trace");
+    }
+}
+
+static void depots_do_what_their_twin_says(void **state)
+{
+    (void)state;
+    hf_each_seed("depots", 10000, one_seed);
+    print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu\n",
+                  (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2], (unsigned long long)totals[3],
+                  (unsigned long long)totals[4], (unsigned long long)totals[5], (unsigned long long)totals[6]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {cmocka_unit_test(depots_do_what_their_twin_says)};
+    return hf_test_main("depot_model", TESTS, HF_COUNT_OF(TESTS), argc, argv);
+}
