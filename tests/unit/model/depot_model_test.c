@@ -701,6 +701,7 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
             holders += HF_CONTAINER(node, hf_watcher, node)->flight != NULL;
         }
         HF_CHECK_SAY(slot->flight->holders >= holders, "DP7 holders");
+        HF_CHECK_SAY(slot->flight->holders > 0 || slot->flight->is_landing, "DP7 nobody holds the fetch, and it goes on");
     }
 }
 
@@ -1067,7 +1068,7 @@ static hf_status act(void *arg)
             get_and_cancel(self);
         } else if (what < 87) {
             by_hand(self);
-        } else if (what < 97) {
+        } else if (what < 95) {
             disturb(self);
         } else {
             (void)look();
