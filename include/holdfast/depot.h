@@ -137,6 +137,8 @@ typedef struct hf_depot_options {
     void *state;         /* of these functions */
     hf_dispatcher *on;   /* where fetch and push run; NULL = on fibers */
     const char *file;    /* "sqlite:users.db" keeps values and writes over a restart; NULL = in memory only */
+    hf_span keep;        /* the file forgets values that were not validated for this long; 30 days */
+    int64_t file_max;    /* bytes of values in the file; those that were not validated for longest go first; 1 GiB */
     hf_span ttl;         /* how long a value is fresh; the origin's own word, hf_reply_max_age, comes first; 5 min */
     hf_span stale_max;   /* HF_FRESH_OR_STALE serves values up to this age; HF_SPAN_UNLIMITED */
     hf_span negative_ttl; /* how long "not found" is remembered; 30 s, HF_SPAN_OFF */
@@ -251,6 +253,7 @@ typedef struct hf_depot_counts {
     uint64_t entries, bytes;                        /* in memory, now */
     uint64_t breakers_open;                         /* now */
     uint64_t not_kept;                              /* values that the file could not take */
+    uint64_t forgotten;                             /* values that left the file: old, invalidated, or too many */
     uint64_t damaged;                               /* records of the file that could not be read */
 } hf_depot_counts;
 

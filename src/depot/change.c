@@ -165,7 +165,7 @@ static void finish(hf_depot *depot, hf_change *change)
 void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
 {
     slot->holds++; /* while this looks at it */
-    while (slot->load == HF_SLOT_KNOWN && !hf_list_is_empty(&slot->changes)) {
+    while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
         hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
         if (hf_node_is_linked(&change->in_batch) || !decide(depot, change)) {
             break; /* it is being written */

@@ -19,6 +19,7 @@ static const span_rule SPANS[] = {
     {offsetof(hf_depot_options, ttl), ".ttl", SECONDS(300), false},
     {offsetof(hf_depot_options, stale_max), ".stale_max", INT64_MAX, false},
     {offsetof(hf_depot_options, negative_ttl), ".negative_ttl", SECONDS(30), true},
+    {offsetof(hf_depot_options, keep), ".keep", SECONDS(30 * 86400), false},
     {offsetof(hf_depot_options, fetch_timeout), ".fetch_timeout", SECONDS(10), false},
     {offsetof(hf_depot_options, coalesce), ".coalesce", 150000000, true},
 };
@@ -33,6 +34,7 @@ typedef struct number_rule {
 
 static const number_rule NUMBERS[] = {
     {offsetof(hf_depot_options, bytes_max), ".bytes_max", INT64_C(64) << 20, INT64_MAX, -1},
+    {offsetof(hf_depot_options, file_max), ".file_max", INT64_C(1) << 30, INT64_MAX, -1},
     {offsetof(hf_depot_options, value_max), ".value_max", INT64_C(2) << 20, INT64_C(32) << 20, -1},
     {offsetof(hf_depot_options, fetch_max), ".fetch_max", 64, 100000, -1},
     {offsetof(hf_depot_options, send_max), ".send_max", 16, 100000, -1},
@@ -187,6 +189,7 @@ hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_de
 static void act_start(hf_depot *depot, hf_post *post)
 {
     hf_depot_look_at_all_sends(depot);
+    hf_depot_keep_house(depot);
     hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
 }
 

@@ -330,6 +330,24 @@ struct hf_watcher {
     bool has_seen;
 };
 
+/* ---- Housekeeping: housekeep.c ---------------------------------------------------------------------------------------------- */
+
+typedef struct hf_depot_keeping {
+    hf_depot *depot;
+    hf_depot_timer_node timer;
+    hf_post post;
+    hf_store_request scan;
+    hf_arena arena; /* of the scan */
+    bool is_scanning;
+    char next[HF_DEPOT_KEY_LEN_MAX + 1]; /* the key where the next step begins */
+    size_t next_len;
+    uint64_t bytes[65]; /* of the pass so far, by class of age */
+    unsigned cutoff;    /* values of this class of age and older go */
+} hf_depot_keeping;
+
+/* By the driver, once. */
+void hf_depot_keep_house(hf_depot *depot);
+
 /* ---- The depot ------------------------------------------------------------------------------------------------------------ */
 
 enum { HF_ORIGINS = 64 };
@@ -392,6 +410,7 @@ struct hf_depot {
     hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
     hf_list senders; /* slots with a write that may be sent now */
     size_t watcher_count;
+    hf_depot_keeping keeping;
     hf_depot_counts counts;
     int64_t complained_at; /* the log heard of values that were not kept */
     hf_ask *closer; /* hf_depot_close, until nothing is under way */
@@ -592,6 +611,8 @@ void hf_source_close(hf_depot *depot);
 bool hf_source_load(hf_depot *depot, hf_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */
 void hf_source_commit(hf_depot *depot);
+/* A request of the depot's own; its `done` posts. */
+void hf_source_submit(hf_depot *depot, hf_store_request *request);
 /* slot.c: the entry of the slot is this one. */
 void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
 /* The changes of a slot that is known now. */

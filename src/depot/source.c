@@ -251,6 +251,11 @@ bool hf_source_load(hf_depot *depot, hf_slot *slot)
     return true;
 }
 
+void hf_source_submit(hf_depot *depot, hf_store_request *request)
+{
+    hf_store_queue_submit(depot->source->queue, request);
+}
+
 /* ---- Writing ------------------------------------------------------------------------------------------------------------ */
 
 static void act_written(hf_depot *depot, hf_post *post)

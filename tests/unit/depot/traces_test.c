@@ -402,7 +402,62 @@ static hf_status trace_restart(void *arg)
     return HF_OK;
 }
 
+/* ---- 6: housekeeping ---------------------------------------------------------------------------------------------------------- */
+
+static size_t count_rows(hf_store *store)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_store_request scan = {.verb = HF_STORE_SCAN, .table = HF_TABLE_ENTRY, .key_end = hf_key_last(), .arena = &arena};
+    hf_store_execute(store, &scan);
+    HF_CHECK(scan.status == HF_OK);
+    size_t count = scan.row_count;
+    hf_arena_deinit(&arena);
+    return count;
+}
+
+static hf_status trace_housekeeping(void *arg)
+{
+    (void)arg;
+    enum { OLD = 150, NEW = 20 };
+    hf_op op;
+    hf_op_init(&op);
+    lent store = {.base = {.ops = &LENT, .tables = &hf_depot_tables}};
+    HF_TRY(hf_mem_store_open(&op, hf_env_memory(hf_env_posix()), &hf_depot_tables, &store.inner));
+    origin o = {.value = "1"};
+    {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(open_on(&o, &store, &depot));
+        char id[16];
+        for (int i = 0; i < OLD; i++) {
+            (void)snprintf(id, sizeof id, "old-%d", i);
+            GET(depot, id, "1", .fresh = HF_FRESH_CACHED);
+        }
+        HF_TRY(hf_sleep(hf_days(29)));
+        for (int i = 0; i < NEW; i++) {
+            (void)snprintf(id, sizeof id, "new-%d", i);
+            GET(depot, id, "1", .fresh = HF_FRESH_CACHED);
+        }
+        HF_TRY(hf_depot_online(depot, false));
+        HF_TRY(hf_depot_put(depot, key_of("old-7"), "2", 1)); /* waits: it stays */
+        HF_TRY(hf_sleep(hf_hours(25)));
+        hf_depot_counts counts;
+        HF_TRY(hf_depot_stat(depot, &counts));
+        HF_CHECK(counts.forgotten == OLD - 1);
+        HF_CHECK(get_status(depot, "old-8", HF_FRESH_LOCAL, NULL) == HF_ERR_NOT_FOUND);
+        GET(depot, "old-7", "2", .fresh = HF_FRESH_LOCAL);
+        GET(depot, "new-7", "1", .fresh = HF_FRESH_LOCAL);
+        HF_TRY(hf_depot_invalidate_namespace(depot, "acme", .hard = true));
+        HF_TRY(hf_sleep(hf_minutes(30)));
+        GET(depot, "old-7", "2", .fresh = HF_FRESH_LOCAL);
+    }
+    HF_CHECK(count_rows(store.inner) == 1); /* of the write that waits */
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
 static hf_body trace;
+static uint64_t trace_seeds = 200;
 
 static void one_seed(uint64_t seed)
 {
@@ -412,7 +467,7 @@ static void one_seed(uint64_t seed)
 static void simulated(const char *what, hf_body body)
 {
     trace = body;
-    hf_each_seed(what, 200, one_seed);
+    hf_each_seed(what, trace_seeds, one_seed);
 }
 
 static void test_fetch(void **state)
@@ -445,9 +500,17 @@ static void test_restart(void **state)
     simulated("restart", trace_restart);
 }
 
+static void test_housekeeping(void **state)
+{
+    (void)state;
+    trace_seeds = 3;
+    simulated("housekeeping", trace_housekeeping);
+    trace_seeds = 200;
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(test_fetch), cmocka_unit_test(test_invalidate), cmocka_unit_test(test_writes),
-    cmocka_unit_test(test_watch), cmocka_unit_test(test_restart),
+    cmocka_unit_test(test_watch), cmocka_unit_test(test_restart), cmocka_unit_test(test_housekeeping),
 };
 
 int main(int argc, char **argv)
