@@ -54,8 +54,8 @@ static void every_cell_of_reading(void **state)
             HF_CHECK_SAY(hf_rule_get(&ASK[ask], &at) == READS[i].open[ask], "%s, ask %d: %d", READS[i].name, ask,
                          (int)hf_rule_get(&ASK[ask], &at));
             at.is_blocked = true;
-            HF_CHECK_SAY(hf_rule_get(&ASK[ask], &at) == READS[i].blocked[ask], "%s, ask %d, blocked: %d", READS[i].name, ask,
-                         (int)hf_rule_get(&ASK[ask], &at));
+            HF_CHECK_SAY(hf_rule_get(&ASK[ask], &at) == READS[i].blocked[ask], "%s, ask %d, blocked: %d", READS[i].name,
+                         ask, (int)hf_rule_get(&ASK[ask], &at));
         }
     }
     hf_look_at edge = {.local = HF_LOCAL_STALE, .age = 20 * SECOND};
@@ -67,13 +67,15 @@ static void every_cell_of_reading(void **state)
 static void a_failed_fetch_serves_what_is_at_hand(void **state)
 {
     (void)state;
-    static const bool HAS_VALUE[HF_LOCAL_COUNT] = {[HF_LOCAL_FRESH] = true, [HF_LOCAL_STALE] = true, [HF_LOCAL_UNUSABLE] = true};
+    static const bool HAS_VALUE[HF_LOCAL_COUNT] = {
+        [HF_LOCAL_FRESH] = true, [HF_LOCAL_STALE] = true, [HF_LOCAL_UNUSABLE] = true};
     for (int local = 0; local < HF_LOCAL_COUNT; local++) {
         for (int ask = 0; ask < ASKS; ask++) {
             for (int why = HF_REPLY_UNKNOWN; why <= HF_REPLY_INVALID; why++) {
                 hf_look_at at = {.local = (hf_at_hand)local, .age = 10 * SECOND};
                 bool serves = ask == OR_STALE_20 && HAS_VALUE[local] && why <= HF_REPLY_TLS;
-                HF_CHECK_SAY(hf_rule_serves_stale(&ASK[ask], &at, (hf_reply_class)why) == serves, "local %d, ask %d, class %d", local, ask, why);
+                HF_CHECK_SAY(hf_rule_serves_stale(&ASK[ask], &at, (hf_reply_class)why) == serves,
+                             "local %d, ask %d, class %d", local, ask, why);
             }
         }
     }
@@ -118,9 +120,10 @@ static void failures_have_classes(void **state)
         hf_reply_class why;
         bool is_retried, counts, serves_stale;
     } CLASSES[] = {
-        {HF_REPLY_UNKNOWN, true, true, true},    {HF_REPLY_TIMEOUT, true, true, true},     {HF_REPLY_NETWORK, true, true, true},
-        {HF_REPLY_ORIGIN, true, true, true},     {HF_REPLY_TLS, false, true, true},        {HF_REPLY_NOT_FOUND, false, false, false},
-        {HF_REPLY_DENIED, false, false, false},  {HF_REPLY_INVALID, false, false, false},
+        {HF_REPLY_UNKNOWN, true, true, true},   {HF_REPLY_TIMEOUT, true, true, true},
+        {HF_REPLY_NETWORK, true, true, true},   {HF_REPLY_ORIGIN, true, true, true},
+        {HF_REPLY_TLS, false, true, true},      {HF_REPLY_NOT_FOUND, false, false, false},
+        {HF_REPLY_DENIED, false, false, false}, {HF_REPLY_INVALID, false, false, false},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CLASSES); i++) {
         const hf_class_info *info = hf_class_info_of(CLASSES[i].why);
@@ -132,21 +135,23 @@ static void failures_have_classes(void **state)
         hf_status status;
         hf_reply_class why;
     } STATUSES[] = {
-        {HF_ERR_TIMEOUT, HF_REPLY_TIMEOUT},     {HF_ERR_IO, HF_REPLY_NETWORK},       {HF_ERR_RESET, HF_REPLY_NETWORK},
-        {HF_ERR_REFUSED, HF_REPLY_NETWORK},     {HF_ERR_UNAVAILABLE, HF_REPLY_ORIGIN}, {HF_ERR_NOT_FOUND, HF_REPLY_NOT_FOUND},
-        {HF_ERR_DENIED, HF_REPLY_DENIED},       {HF_ERR_INVALID, HF_REPLY_INVALID},  {HF_ERR_FAILED, HF_REPLY_UNKNOWN},
-        {HF_ERR_NOMEM, HF_REPLY_UNKNOWN},
+        {HF_ERR_TIMEOUT, HF_REPLY_TIMEOUT},    {HF_ERR_IO, HF_REPLY_NETWORK},
+        {HF_ERR_RESET, HF_REPLY_NETWORK},      {HF_ERR_REFUSED, HF_REPLY_NETWORK},
+        {HF_ERR_UNAVAILABLE, HF_REPLY_ORIGIN}, {HF_ERR_NOT_FOUND, HF_REPLY_NOT_FOUND},
+        {HF_ERR_DENIED, HF_REPLY_DENIED},      {HF_ERR_INVALID, HF_REPLY_INVALID},
+        {HF_ERR_FAILED, HF_REPLY_UNKNOWN},     {HF_ERR_NOMEM, HF_REPLY_UNKNOWN},
     };
     for (size_t i = 0; i < HF_COUNT_OF(STATUSES); i++) {
-        HF_CHECK_SAY(hf_class_of_status(STATUSES[i].status) == STATUSES[i].why, "%s", hf_status_name(STATUSES[i].status));
+        HF_CHECK_SAY(hf_class_of_status(STATUSES[i].status) == STATUSES[i].why, "%s",
+                     hf_status_name(STATUSES[i].status));
     }
     static const struct {
         int status;
         hf_reply_class why;
     } HTTP[] = {
-        {404, HF_REPLY_NOT_FOUND}, {410, HF_REPLY_NOT_FOUND}, {401, HF_REPLY_DENIED}, {403, HF_REPLY_DENIED},   {408, HF_REPLY_TIMEOUT},
-        {429, HF_REPLY_ORIGIN},    {400, HF_REPLY_INVALID},   {418, HF_REPLY_INVALID}, {500, HF_REPLY_ORIGIN},  {503, HF_REPLY_ORIGIN},
-        {599, HF_REPLY_ORIGIN},    {302, HF_REPLY_UNKNOWN},
+        {404, HF_REPLY_NOT_FOUND}, {410, HF_REPLY_NOT_FOUND}, {401, HF_REPLY_DENIED},  {403, HF_REPLY_DENIED},
+        {408, HF_REPLY_TIMEOUT},   {429, HF_REPLY_ORIGIN},    {400, HF_REPLY_INVALID}, {418, HF_REPLY_INVALID},
+        {500, HF_REPLY_ORIGIN},    {503, HF_REPLY_ORIGIN},    {599, HF_REPLY_ORIGIN},  {302, HF_REPLY_UNKNOWN},
     };
     for (size_t i = 0; i < HF_COUNT_OF(HTTP); i++) {
         HF_CHECK_SAY(hf_class_of_http(HTTP[i].status) == HTTP[i].why, "HTTP %d", HTTP[i].status);
@@ -165,21 +170,22 @@ static void pauses_grow_and_end(void **state)
         int n;
         int64_t retry, backoff, send; /* ms, with the jitter at its upper end */
     } CASES[] = {
-        {1, 200, 2000, 1000},    {2, 400, 4000, 2000},     {3, 800, 8000, 4000},      {4, 1600, 16000, 8000},
-        {5, 3200, 30000, 16000}, {8, 25600, 30000, 128000}, {9, 30000, 30000, 256000}, {10, 30000, 30000, 300000},
-        {1000, 30000, 30000, 300000},
+        {1, 200, 2000, 1000},      {2, 400, 4000, 2000},       {3, 800, 8000, 4000},
+        {4, 1600, 16000, 8000},    {5, 3200, 30000, 16000},    {8, 25600, 30000, 128000},
+        {9, 30000, 30000, 256000}, {10, 30000, 30000, 300000}, {1000, 30000, 30000, 300000},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
         int n = CASES[i].n;
         HF_CHECK_SAY(hf_rule_retry_pause(n, 0, 1.0) == CASES[i].retry * MILLI, "retry %d", n);
         HF_CHECK_SAY(hf_rule_backoff((uint32_t)n, 1.0) == CASES[i].backoff * MILLI, "back-off %d", n);
         HF_CHECK_SAY(hf_rule_send_pause((uint32_t)n, 0, 1.0) == CASES[i].send * MILLI, "send %d", n);
-        HF_CHECK(hf_rule_retry_pause(n, 0, 0.0) == 0 && hf_rule_backoff((uint32_t)n, 0.0) == 0 && hf_rule_send_pause((uint32_t)n, 0, 0.0) == 0);
+        HF_CHECK(hf_rule_retry_pause(n, 0, 0.0) == 0 && hf_rule_backoff((uint32_t)n, 0.0) == 0 &&
+                 hf_rule_send_pause((uint32_t)n, 0, 0.0) == 0);
         HF_CHECK(hf_rule_retry_pause(n, 0, 0.5) == CASES[i].retry * MILLI / 2);
     }
-    HF_CHECK(hf_rule_retry_pause(1, 5 * SECOND, 1.0) == 5 * SECOND);           /* the origin's word is longer */
-    HF_CHECK(hf_rule_retry_pause(9, 5 * SECOND, 1.0) == 30 * SECOND);          /* it is shorter */
-    HF_CHECK(hf_rule_retry_pause(1, 7200 * SECOND, 1.0) == 3600 * SECOND);     /* an hour at most */
+    HF_CHECK(hf_rule_retry_pause(1, 5 * SECOND, 1.0) == 5 * SECOND);       /* the origin's word is longer */
+    HF_CHECK(hf_rule_retry_pause(9, 5 * SECOND, 1.0) == 30 * SECOND);      /* it is shorter */
+    HF_CHECK(hf_rule_retry_pause(1, 7200 * SECOND, 1.0) == 3600 * SECOND); /* an hour at most */
     HF_CHECK(hf_rule_send_pause(1, 7200 * SECOND, 0.0) == 3600 * SECOND);
     hf_rng rng = {.state = 7};
     for (int i = 0; i < 1000; i++) {
@@ -202,8 +208,9 @@ static void the_breaker_follows_its_table(void **state)
     bool is_probe = true;
     int64_t wait = 0;
     /* closed: two failures and an answer, then three in a row */
-    static const hf_breaker_end ENDS[] = {HF_BREAKER_FAILED, HF_BREAKER_FAILED, HF_BREAKER_ANSWERED, HF_BREAKER_FAILED,
-                                          HF_BREAKER_CANCELED, HF_BREAKER_FAILED, HF_BREAKER_FAILED};
+    static const hf_breaker_end ENDS[] = {HF_BREAKER_FAILED, HF_BREAKER_FAILED,   HF_BREAKER_ANSWERED,
+                                          HF_BREAKER_FAILED, HF_BREAKER_CANCELED, HF_BREAKER_FAILED,
+                                          HF_BREAKER_FAILED};
     for (size_t i = 0; i < HF_COUNT_OF(ENDS); i++) {
         HF_CHECK(ask(&breaker, 100, &is_probe) && !is_probe && breaker.state == HF_BREAKER_CLOSED);
         hf_breaker_tell(&breaker, 100 * SECOND, ENDS[i], false);
@@ -275,8 +282,9 @@ static void keys_are_packed(void **state)
             HF_CHECK_SAY(op.message[0] != '\0', "%s: no sentence", CASES[i].text);
             continue;
         }
-        HF_CHECK_SAY(hf_depot_key_unpack(hf_str_of_len(bytes.bytes, bytes.len), &back) && strcmp(back.ns, key.ns) == 0 &&
-                         strcmp(back.type, key.type) == 0 && back.id_len == key.id_len && memcmp(back.id, key.id, key.id_len) == 0,
+        HF_CHECK_SAY(hf_depot_key_unpack(hf_str_of_len(bytes.bytes, bytes.len), &back) &&
+                         strcmp(back.ns, key.ns) == 0 && strcmp(back.type, key.type) == 0 &&
+                         back.id_len == key.id_len && memcmp(back.id, key.id, key.id_len) == 0,
                      "%s: not the same", CASES[i].text);
     }
     static const struct {

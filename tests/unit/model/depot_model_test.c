@@ -64,8 +64,8 @@ typedef enum op_kind { OP_WRITE, OP_INVALIDATE } op_kind;
 
 typedef struct op {
     op_kind kind;
-    int key;        /* -1 = all of the namespace ... */
-    int space;      /* ... -1 = of all */
+    int key;   /* -1 = all of the namespace ... */
+    int space; /* ... -1 = of all */
     bool is_hard;
     hf_write_verb verb;
     bool is_origin_first;
@@ -101,9 +101,9 @@ static struct {
     bool has_store;
     bool is_closing;
     bool is_canceled; /* the scope of the actors and of the depot */
-    bool is_last; /* the origin is well, and nobody interferes */
+    bool is_last;     /* the origin is well, and nobody interferes */
     bool is_down;
-    int offline;       /* the depot was told so */
+    int offline;           /* the depot was told so */
     uint64_t offline_tick; /* of the last change */
     int64_t trouble_at;
     int64_t answered_at; /* the last attempt of all ended */
@@ -211,8 +211,13 @@ static void prove(int key, bool exists, const text *value, uint64_t start, bool 
     if (!HF_CHECK(world.proof_count < PROOFS_MAX)) {
         return;
     }
-    world.proofs[world.proof_count++] =
-        (proof){.key = key, .is_absent = !exists, .is_push = is_push, .value = *value, .start = start, .end = tick(), .at = now()};
+    world.proofs[world.proof_count++] = (proof){.key = key,
+                                                .is_absent = !exists,
+                                                .is_push = is_push,
+                                                .value = *value,
+                                                .start = start,
+                                                .end = tick(),
+                                                .at = now()};
 }
 
 static void note_failure(int key, hf_status status, uint64_t start)
@@ -227,8 +232,10 @@ static void note_failure(int key, hf_status status, uint64_t start)
 static hf_span delay(void)
 {
     int what = (int)hf_rng_below(&world.rng, 100);
-    int64_t ns = what < 30 ? 0 : what < 70 ? (int64_t)hf_rng_below(&world.rng, 300) * MILLI
-                     : what < 95 ? (int64_t)hf_rng_below(&world.rng, 3000) * MILLI : 12 * SECOND;
+    int64_t ns = what < 30   ? 0
+                 : what < 70 ? (int64_t)hf_rng_below(&world.rng, 300) * MILLI
+                 : what < 95 ? (int64_t)hf_rng_below(&world.rng, 3000) * MILLI
+                             : 12 * SECOND;
     return hf_nanoseconds(world.is_last ? ns % SECOND : ns);
 }
 
@@ -277,7 +284,8 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
     world.fetching[key][place] = 0;
     world.answered_at = now();
     for (int i = 0; i < 8; i++) { /* one that was canceled ends in the same moment */
-        HF_CHECK_SAY(world.fetching[key][i] == 0 || world.fetching[key][i] == now() || at == now(), "DP1 two fetches of key %d at once", key);
+        HF_CHECK_SAY(world.fetching[key][i] == 0 || world.fetching[key][i] == now() || at == now(),
+                     "DP1 two fetches of key %d at once", key);
     }
     if (status != HF_OK) {
         if (status != HF_ERR_CANCELED) {
@@ -346,7 +354,8 @@ static hf_status push_once(const hf_push_request *request, hf_reply *reply, push
     int key = one->key;
     char name[16];
     (void)snprintf(name, sizeof name, "e%u", world.etag[key]);
-    is_repeated = is_repeated && (world.exists[key] || one->verb == HF_WRITE_REMOVE); /* "accepted, and gone since" cannot be said */
+    is_repeated = is_repeated &&
+                  (world.exists[key] || one->verb == HF_WRITE_REMOVE); /* "accepted, and gone since" cannot be said */
     if (fails() && !is_repeated) {
         hf_status status = fail_with(reply, any_class(true));
         one->answered = hf_class_info_of(reply->why)->is_retried ? ANSWER_RETRY : ANSWER_REFUSED;
@@ -371,8 +380,9 @@ static hf_status push_once(const hf_push_request *request, hf_reply *reply, push
     one->answered = ANSWER_OK;
     one->accepted = tick();
     if (!is_repeated) {
-        text next = one->verb == HF_WRITE_PATCH ? joined(world.exists[key] ? &world.state[key] : NULL, one->data.bytes, one->data.len)
-                                                : one->data;
+        text next = one->verb == HF_WRITE_PATCH
+                        ? joined(world.exists[key] ? &world.state[key] : NULL, one->data.bytes, one->data.len)
+                        : one->data;
         set_state(key, one->verb != HF_WRITE_REMOVE ? &next : NULL);
     }
     bool echoes = is_repeated || one->verb == HF_WRITE_PATCH || chance(&world.rng, 50);
@@ -398,8 +408,9 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
     *one = (pushed){.key = key, .verb = request->verb, .tick = tick(), .data = text_of(request->data, request->len)};
     (void)snprintf(one->id, sizeof one->id, "%s", request->id);
     if (earlier != NULL) {
-        HF_CHECK_SAY(earlier->answered == ANSWER_CONFLICT || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
-                     "DP6 write %s of key %d was sent as %s, then as %s", one->id, key, earlier->data.bytes, one->data.bytes);
+        HF_CHECK_SAY(
+            earlier->answered == ANSWER_CONFLICT || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
+            "DP6 write %s of key %d was sent as %s, then as %s", one->id, key, earlier->data.bytes, one->data.bytes);
         HF_CHECK_SAY(earlier->key == key, "DP6 one id, two keys");
     }
     HF_CHECK_SAY(world.pushing[key] == 0, "DP6 two writes of key %d at once", key);
@@ -447,7 +458,8 @@ static hf_status apply(void *state, const hf_value *value, const void *patch, si
     return hf_value_copy(made.bytes, made.len, ret_value);
 }
 
-static hf_status merge(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs, hf_value **ret_value)
+static hf_status merge(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs,
+                       hf_value **ret_value)
 {
     (void)state;
     (void)base;
@@ -489,7 +501,8 @@ static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
     }
     for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten */
         const pushed *one = &world.pushes[i];
-        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at && one->accepted > first) {
+        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at &&
+            one->accepted > first) {
             first = one->accepted;
         }
     }
@@ -506,24 +519,26 @@ static void tell_story(int key)
         for (int i = 0; i < world.proof_count; i++) {
             const proof *one = &world.proofs[i];
             if (one->key == key && one->end == at) {
-                print_message("%5llu proof since %llu at %lld ms: %s%s\n", (unsigned long long)at, (unsigned long long)one->start,
-                              (long long)(one->at / MILLI), one->is_absent ? "absent" : one->value.bytes, one->is_push ? " (push)" : "");
+                print_message("%5llu proof since %llu at %lld ms: %s%s\n", (unsigned long long)at,
+                              (unsigned long long)one->start, (long long)(one->at / MILLI),
+                              one->is_absent ? "absent" : one->value.bytes, one->is_push ? " (push)" : "");
             }
         }
         for (int i = 0; i < world.push_count; i++) {
             const pushed *one = &world.pushes[i];
             if (one->key == key && one->tick == at) {
-                print_message("%5llu push %.6s verb %d %s: answer %d, accepted %llu\n", (unsigned long long)at, one->id, (int)one->verb,
-                              one->data.bytes, (int)one->answered, (unsigned long long)one->accepted);
+                print_message("%5llu push %.6s verb %d %s: answer %d, accepted %llu\n", (unsigned long long)at, one->id,
+                              (int)one->verb, one->data.bytes, (int)one->answered, (unsigned long long)one->accepted);
             }
         }
         for (int i = 0; i < world.op_count; i++) {
             const op *one = &world.ops[i];
             if (concerns(one, key) && one->start == at) {
-                print_message("%5llu to %llu at %lld ms: %s %d %s %s%s\n", (unsigned long long)at, (unsigned long long)one->end,
-                              (long long)(one->made_at / MILLI), one->kind == OP_WRITE ? "write" : "invalidate",
-                              one->kind == OP_WRITE ? (int)one->verb : (int)one->is_hard, one->token, hf_status_name(one->status),
-                              one->is_origin_first ? " origin first" : "");
+                print_message("%5llu to %llu at %lld ms: %s %d %s %s%s\n", (unsigned long long)at,
+                              (unsigned long long)one->end, (long long)(one->made_at / MILLI),
+                              one->kind == OP_WRITE ? "write" : "invalidate",
+                              one->kind == OP_WRITE ? (int)one->verb : (int)one->is_hard, one->token,
+                              hf_status_name(one->status), one->is_origin_first ? " origin first" : "");
             }
         }
     }
@@ -569,9 +584,10 @@ static void judge_value(const asked *ask, const text *value, const hf_depot_info
         tell_story(ask->key);
     }
     HF_CHECK_SAY(is_known, "key %d: the origin never said %s", ask->key, value->bytes);
-    HF_CHECK_SAY(!is_known || is_new, "DP3 key %d: %s is from before tick %llu (asked at %llu, fresh %d)", ask->key, value->bytes,
-                 (unsigned long long)first, (unsigned long long)ask->start, (int)ask->fresh);
-    HF_CHECK_SAY(!is_new || is_fresh, "DP2 key %d: %s is older than asked for (fresh %d)", ask->key, value->bytes, (int)ask->fresh);
+    HF_CHECK_SAY(!is_known || is_new, "DP3 key %d: %s is from before tick %llu (asked at %llu, fresh %d)", ask->key,
+                 value->bytes, (unsigned long long)first, (unsigned long long)ask->start, (int)ask->fresh);
+    HF_CHECK_SAY(!is_new || is_fresh, "DP2 key %d: %s is older than asked for (fresh %d)", ask->key, value->bytes,
+                 (int)ask->fresh);
     HF_CHECK_SAY(ask->fresh != HF_FRESH_WITHIN || info->age.ns <= ask->within + (now() - ask->at), "DP2 age");
 }
 
@@ -596,7 +612,8 @@ static void judge_not_found(const asked *ask)
     for (int i = world.proof_count - 1; i >= 0; i--) {
         const proof *one = &world.proofs[i];
         if (one->key == ask->key && one->is_absent && one->start >= first &&
-            (ask->fresh == HF_FRESH_NOW || ask->fresh == HF_FRESH_OR_STALE ? one->at >= ask->at : one->at >= ask->at - 30 * SECOND)) {
+            (ask->fresh == HF_FRESH_NOW || ask->fresh == HF_FRESH_OR_STALE ? one->at >= ask->at
+                                                                           : one->at >= ask->at - 30 * SECOND)) {
             return;
         }
     }
@@ -626,18 +643,20 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
         return;
     case HF_ERR_UNAVAILABLE:
         if (getenv("HF_SEED") != NULL) {
-            print_message("asked %llu at %lld ms, now %lld, offline %d since %llu, trouble %lld\n", (unsigned long long)ask->start,
-                          (long long)(ask->at / MILLI), (long long)(end / MILLI), world.offline, (unsigned long long)world.offline_tick,
-                          (long long)(world.trouble_at / MILLI));
+            print_message("asked %llu at %lld ms, now %lld, offline %d since %llu, trouble %lld\n",
+                          (unsigned long long)ask->start, (long long)(ask->at / MILLI), (long long)(end / MILLI),
+                          world.offline, (unsigned long long)world.offline_tick, (long long)(world.trouble_at / MILLI));
         }
         HF_CHECK_SAY(world.offline || world.offline_tick > ask->start || end - world.trouble_at <= 120 * SECOND ||
-                         world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN || world.answered_at >= ask->at, /* a probe */
+                         world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN ||
+                         world.answered_at >= ask->at, /* a probe */
                      "DP10 key %d: unavailable, but nothing is wrong", ask->key);
         return;
     case HF_ERR_CONFLICT: {
         int count = 0;
         for (int i = 0; i < world.op_count; i++) {
-            count += concerns(&world.ops[i], ask->key) && (world.ops[i].end == 0 || world.ops[i].ended_at >= ask->at - 120 * SECOND);
+            count += concerns(&world.ops[i], ask->key) &&
+                     (world.ops[i].end == 0 || world.ops[i].ended_at >= ask->at - 120 * SECOND);
         }
         HF_CHECK_SAY(count >= 3, "DP7 key %d: conflict after %d changes", ask->key, count);
         return;
@@ -661,7 +680,8 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
     if (slot->load != HF_SLOT_KNOWN) {
         return;
     }
-    bool is_gone = slot->entry.generation < atomic_load(&slot->space->hard) || slot->entry.generation_all < atomic_load(&depot->hard);
+    bool is_gone = slot->entry.generation < atomic_load(&slot->space->hard) ||
+                   slot->entry.generation_all < atomic_load(&depot->hard);
     bool is_there = slot->entry.kind == HF_ENTRY_VALUE && !is_gone;
     text value = text_of_value(is_there ? slot->entry.value : NULL);
     bool is_pending = false;
@@ -682,12 +702,14 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     bool is_shown = at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE || at.local == HF_LOCAL_UNUSABLE;
     text shown = text_of_value(is_shown ? slot->snap->value : NULL);
-    HF_CHECK_SAY(is_shown == is_there && is_same(&shown, &value), "DP5 visible is %d '%s', but base and writes make %d '%s'",
-                 is_shown, shown.bytes, is_there, value.bytes);
+    HF_CHECK_SAY(is_shown == is_there && is_same(&shown, &value),
+                 "DP5 visible is %d '%s', but base and writes make %d '%s'", is_shown, shown.bytes, is_there,
+                 value.bytes);
     HF_CHECK_SAY(slot->snap->is_pending == is_pending, "DP5 is_pending");
     hf_snap *memory = hf_memory_get(depot, hf_slot_key(slot));
-    HF_CHECK_SAY(memory == NULL || (memory->kind == slot->snap->kind && memory->entry.version == slot->snap->entry.version &&
-                                    memory->is_pending == slot->snap->is_pending && same_value(memory->value, slot->snap->value)),
+    HF_CHECK_SAY(memory == NULL ||
+                     (memory->kind == slot->snap->kind && memory->entry.version == slot->snap->entry.version &&
+                      memory->is_pending == slot->snap->is_pending && same_value(memory->value, slot->snap->value)),
                  "DP5 memory has another value");
     hf_snap_unref(memory);
     if (slot->flight != NULL) {
@@ -701,6 +723,8 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
             holders += HF_CONTAINER(node, hf_watcher, node)->flight != NULL;
         }
         HF_CHECK_SAY(slot->flight->holders >= holders, "DP7 holders");
+        HF_CHECK_SAY(slot->flight->holders > 0 || slot->flight->is_landing,
+                     "DP7 nobody holds the fetch, and it goes on");
     }
 }
 
@@ -734,10 +758,12 @@ static void act_look(hf_depot *depot, hf_post *post)
         one->dead += row->state == HF_ROW_DEAD;
     }
     HF_CHECK_SAY(count == depot->row_count && bytes == depot->row_bytes, "DP8 writes are counted wrong");
-    HF_CHECK_SAY(depot->flights <= (size_t)depot->options.fetch_max && depot->sends <= (size_t)depot->options.send_max, "DP8 bounds");
+    HF_CHECK_SAY(depot->flights <= (size_t)depot->options.fetch_max && depot->sends <= (size_t)depot->options.send_max,
+                 "DP8 bounds");
     hf_cache_counts memory = {0};
     HF_CHECK(hf_cache_stats(depot->memory, &memory) == HF_OK);
-    HF_CHECK_SAY(memory.bytes <= (uint64_t)depot->options.bytes_max, "DP8 memory has %llu bytes", (unsigned long long)memory.bytes);
+    HF_CHECK_SAY(memory.bytes <= (uint64_t)depot->options.bytes_max, "DP8 memory has %llu bytes",
+                 (unsigned long long)memory.bytes);
     hf_depot_answer(depot, &one->ask, HF_OK);
 }
 
@@ -756,8 +782,10 @@ static looking look(void)
 static void pause_a_little(actor *self)
 {
     int what = (int)hf_rng_below(&self->rng, 100);
-    int64_t ns = what < 40 ? 0 : what < 80 ? (int64_t)hf_rng_below(&self->rng, 400) * MILLI
-                     : what < 95 ? (int64_t)hf_rng_below(&self->rng, 5000) * MILLI : (int64_t)hf_rng_below(&self->rng, 400) * SECOND;
+    int64_t ns = what < 40   ? 0
+                 : what < 80 ? (int64_t)hf_rng_below(&self->rng, 400) * MILLI
+                 : what < 95 ? (int64_t)hf_rng_below(&self->rng, 5000) * MILLI
+                             : (int64_t)hf_rng_below(&self->rng, 400) * SECOND;
     HF_IGNORE(hf_sleep(hf_nanoseconds(ns)));
 }
 
@@ -774,8 +802,9 @@ static void get_one(actor *self, int key, hf_span timeout, bool may_be_canceled)
     hf_value *value = NULL;
     hf_depot_info info = {0};
     world.gets++;
-    hf_status status = hf_depot_get(world.depot, key_of(key), &value, .fresh = ask.fresh, .within = hf_nanoseconds(ask.within),
-                                    .timeout = timeout, .force = chance(&self->rng, 10), .ret_info = &info);
+    hf_status status =
+        hf_depot_get(world.depot, key_of(key), &value, .fresh = ask.fresh, .within = hf_nanoseconds(ask.within),
+                     .timeout = timeout, .force = chance(&self->rng, 10), .ret_info = &info);
     if (status == HF_OK) {
         text got = text_of_value(value);
         judge_value(&ask, &got, &info);
@@ -834,13 +863,15 @@ static bool is_covered(const op *one, bool must_be_accepted)
         if (at->key != one->key || (must_be_accepted && at->accepted == 0)) {
             continue;
         }
-        if (one->verb == HF_WRITE_REMOVE ? at->verb == HF_WRITE_REMOVE && at->tick > one->start : has(&at->data, one->token)) {
+        if (one->verb == HF_WRITE_REMOVE ? at->verb == HF_WRITE_REMOVE && at->tick > one->start
+                                         : has(&at->data, one->token)) {
             return true;
         }
         for (int j = 0; j < world.op_count && one->verb == HF_WRITE_REPLACE; j++) {
             const op *later = &world.ops[j];
             if (later != one && later->kind == OP_WRITE && later->key == one->key && later->verb == HF_WRITE_REPLACE &&
-                (later->end == 0 || later->end > one->start) && later->made_at - one->made_at <= 150 * MILLI && has(&at->data, later->token)) {
+                (later->end == 0 || later->end > one->start) && later->made_at - one->made_at <= 150 * MILLI &&
+                has(&at->data, later->token)) {
                 return true;
             }
         }
@@ -854,7 +885,8 @@ static void wait_for(actor *self, const op *one, hf_depot_write *write)
     hf_span timeout = hf_milliseconds(1 + (int64_t)hf_rng_below(&self->rng, 8000));
     hf_status status = hf_depot_write_wait(write, .timeout = timeout);
     if (status == HF_OK) {
-        HF_CHECK_SAY(is_covered(one, true), "DP6 the write of %s was acknowledged, but the origin has not accepted it", one->token);
+        HF_CHECK_SAY(is_covered(one, true), "DP6 the write of %s was acknowledged, but the origin has not accepted it",
+                     one->token);
     } else if (status == HF_ERR_TIMEOUT && now() - before >= timeout.ns) {
         return;
     } else if (status == HF_ERR_CLOSED) {
@@ -873,7 +905,8 @@ static void write_one(actor *self)
     hf_depot_write **place = chance(&self->rng, 50) ? &write : NULL;
     hf_conflict policy = (hf_conflict)hf_rng_below(&self->rng, 3);
     hf_depot_mode mode = chance(&self->rng, 15) ? HF_DEPOT_ORIGIN_FIRST : HF_DEPOT_LOCAL_FIRST;
-    hf_span timeout = chance(&self->rng, 10) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 500)) : hf_nanoseconds(0);
+    hf_span timeout =
+        chance(&self->rng, 10) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 500)) : hf_nanoseconds(0);
     if (mode == HF_DEPOT_ORIGIN_FIRST && timeout.ns == 0) { /* the origin may be down until somebody else acts */
         timeout = hf_seconds(40);
     }
@@ -884,8 +917,13 @@ static void write_one(actor *self)
     one->verb = what < 60 ? HF_WRITE_REPLACE : what < 80 ? HF_WRITE_PATCH : HF_WRITE_REMOVE;
     world.writes++;
     hf_status status = HF_OK;
-    hf_depot_write_options options = {.size = sizeof options, .mode = mode, .on_conflict = policy, .if_match = if_match, .if_none = if_none,
-                                      .timeout = timeout, .ret_write = place};
+    hf_depot_write_options options = {.size = sizeof options,
+                                      .mode = mode,
+                                      .on_conflict = policy,
+                                      .if_match = if_match,
+                                      .if_none = if_none,
+                                      .timeout = timeout,
+                                      .ret_write = place};
     switch (one->verb) {
     case HF_WRITE_REPLACE:
         status = hf_depot_put_with(world.depot, key_of(key), one->token, TOKEN_LEN, &options);
@@ -901,7 +939,8 @@ static void write_one(actor *self)
     if (one->is_origin_first) {
         HF_CHECK_SAY(status != HF_OK || is_covered(one, true), "DP6 origin first: %s was not accepted", one->token);
     } else {
-        HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_TIMEOUT && timeout.ns > 0) || (status == HF_ERR_CANCELED && hf_canceled() != HF_OK) ||
+        HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_TIMEOUT && timeout.ns > 0) ||
+                         (status == HF_ERR_CANCELED && hf_canceled() != HF_OK) ||
                          (status == HF_ERR_CLOSED && world.is_closing),
                      "DP7 a write failed with %s", hf_status_name(status));
     }
@@ -924,8 +963,8 @@ static void invalidate_one(actor *self)
                        : what < 85 ? hf_depot_invalidate_namespace(world.depot, SPACES[key / 2], .hard = is_hard)
                                    : hf_depot_invalidate_all(world.depot, .hard = is_hard);
     op_end(one, status);
-    HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "invalidate: %s",
-                 hf_status_name(status));
+    HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK,
+                 "invalidate: %s", hf_status_name(status));
 }
 
 typedef struct watched {
@@ -943,7 +982,8 @@ static void see(watched *seen, hf_depot_event *event)
         HF_CHECK_SAY(!seen->has_version || event->version >= seen->version, "DP4 version %llu after %llu",
                      (unsigned long long)event->version, (unsigned long long)seen->version);
         bool is_other = event->kind == HF_DEPOT_DATA && seen->has_value && !is_same(&value, &seen->value);
-        HF_CHECK_SAY(!is_other || event->version > seen->version, "DP4 two values with version %llu", (unsigned long long)event->version);
+        HF_CHECK_SAY(!is_other || event->version > seen->version, "DP4 two values with version %llu",
+                     (unsigned long long)event->version);
         seen->has_version = true;
         seen->version = event->version;
         seen->has_value = event->kind == HF_DEPOT_DATA;
@@ -961,13 +1001,13 @@ static void watch_one(actor *self)
     watched seen = {0};
     world.watched++;
     hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
-    hf_status status = hf_depot_watch(world.depot, key_of(key), &watcher, .fresh = fresh,
-                                      .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
-                                      .mode = chance(&self->rng, 50) ? HF_FLOW_CONFLATE : HF_FLOW_DROP_OLDEST,
-                                      .capacity = hf_rng_below(&self->rng, 4),
-                                      .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
+    hf_status status = hf_depot_watch(
+        world.depot, key_of(key), &watcher, .fresh = fresh, .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
+        .mode = chance(&self->rng, 50) ? HF_FLOW_CONFLATE : HF_FLOW_DROP_OLDEST,
+        .capacity = hf_rng_below(&self->rng, 4), .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
     if (status != HF_OK) {
-        HF_CHECK_SAY((status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "watch: %s", hf_status_name(status));
+        HF_CHECK_SAY((status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "watch: %s",
+                     hf_status_name(status));
         return;
     }
     int events = (int)hf_rng_below(&self->rng, 6);
@@ -979,8 +1019,8 @@ static void watch_one(actor *self)
         if (status == HF_OK) {
             see(&seen, &event);
         } else {
-            HF_CHECK_SAY((status == HF_ERR_TIMEOUT && now() - before >= timeout.ns) || (status == HF_ERR_CLOSED && world.is_closing) ||
-                             hf_canceled() != HF_OK,
+            HF_CHECK_SAY((status == HF_ERR_TIMEOUT && now() - before >= timeout.ns) ||
+                             (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK,
                          "next: %s", hf_status_name(status));
             break;
         }
@@ -1009,12 +1049,13 @@ static void by_hand(actor *self)
     if (hf_depot_pending(world.depot, choose, &one) != HF_OK || !one.is_found || world.is_closing) {
         return;
     }
-    hf_status status = chance(&self->rng, 60) ? hf_depot_retry(world.depot, one.sequence) : hf_depot_drop(world.depot, one.sequence);
+    hf_status status =
+        chance(&self->rng, 60) ? hf_depot_retry(world.depot, one.sequence) : hf_depot_drop(world.depot, one.sequence);
     for (int i = 0; i < world.op_count; i++) { /* the twin does not know which one it was */
         world.ops[i].is_by_hand = true;
     }
-    HF_CHECK_SAY(status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_CONFLICT || (status == HF_ERR_CLOSED && world.is_closing) ||
-                     hf_canceled() != HF_OK,
+    HF_CHECK_SAY(status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_CONFLICT ||
+                     (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK,
                  "by hand: %s", hf_status_name(status));
 }
 
@@ -1055,7 +1096,8 @@ static hf_status act(void *arg)
         }
         int what = (int)hf_rng_below(&self->rng, 100);
         if (what < 35) {
-            hf_span timeout = chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
+            hf_span timeout =
+                chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
             get_one(self, (int)hf_rng_below(&self->rng, KEYS), timeout, true);
         } else if (what < 58) {
             write_one(self);
@@ -1067,7 +1109,7 @@ static hf_status act(void *arg)
             get_and_cancel(self);
         } else if (what < 87) {
             by_hand(self);
-        } else if (what < 97) {
+        } else if (what < 95) {
             disturb(self);
         } else {
             (void)look();
@@ -1095,7 +1137,8 @@ static void lent_close(hf_store *store)
     (void)store;
 }
 
-static const hf_store_ops LENT = {.name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
+static const hf_store_ops LENT = {
+    .name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
 
 static hf_status open_depot(hf_rng *rng)
 {
@@ -1137,20 +1180,23 @@ static void settle(void)
     for (int i = 0; i < world.op_count; i++) {
         const op *one = &world.ops[i];
         if (one->kind == OP_WRITE && one->status == HF_OK) {
-            HF_CHECK_SAY(is_covered(one, false), "DP6 the write of %s (key %d) was acknowledged and never sent", one->token, one->key);
+            HF_CHECK_SAY(is_covered(one, false), "DP6 the write of %s (key %d) was acknowledged and never sent",
+                         one->token, one->key);
         }
     }
     for (int key = 0; key < KEYS; key++) {
         hf_value *value = NULL;
         hf_depot_info info = {0};
         asked ask = {.key = key, .fresh = HF_FRESH_NOW, .start = tick(), .at = now()};
-        hf_status status = hf_depot_get(world.depot, key_of(key), &value, .fresh = HF_FRESH_NOW, .force = true, .ret_info = &info);
+        hf_status status =
+            hf_depot_get(world.depot, key_of(key), &value, .fresh = HF_FRESH_NOW, .force = true, .ret_info = &info);
         text got = text_of_value(value);
         if (status == HF_OK) {
             judge_value(&ask, &got, &info);
             HF_CHECK(is_same(&got, &world.state[key]));
         } else {
-            HF_CHECK_SAY(status == HF_ERR_NOT_FOUND && (!world.exists[key] || was_deleted(&ask)), "at the end: %s", hf_status_name(status));
+            HF_CHECK_SAY(status == HF_ERR_NOT_FOUND && (!world.exists[key] || was_deleted(&ask)), "at the end: %s",
+                         hf_status_name(status));
         }
         hf_depot_event event;
         while (hf_watcher_next(watchers[key], &event, .timeout = hf_milliseconds(1)) == HF_OK) {
@@ -1171,8 +1217,8 @@ static void judge_order(void)
         for (int j = 0; j < i; j++) { /* j arrived first */
             const pushed *late = &world.pushes[i];
             const pushed *early = &world.pushes[j];
-            if (late->key != early->key || late->verb != HF_WRITE_REPLACE || early->verb != HF_WRITE_REPLACE || late->data.len != TOKEN_LEN ||
-                early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
+            if (late->key != early->key || late->verb != HF_WRITE_REPLACE || early->verb != HF_WRITE_REPLACE ||
+                late->data.len != TOKEN_LEN || early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
                 continue;
             }
             const op *of_late = NULL;
@@ -1182,8 +1228,10 @@ static void judge_order(void)
                 of_late = one->kind == OP_WRITE && has(&late->data, one->token) ? one : of_late;
                 of_early = one->kind == OP_WRITE && has(&early->data, one->token) ? one : of_early;
             }
-            HF_CHECK_SAY(of_late == NULL || of_early == NULL || of_late->is_by_hand || of_late->end == 0 || of_late->end > of_early->start,
-                         "DP6 key %d: %s arrived after %s, but was written before it", late->key, late->data.bytes, early->data.bytes);
+            HF_CHECK_SAY(of_late == NULL || of_early == NULL || of_late->is_by_hand || of_late->end == 0 ||
+                             of_late->end > of_early->start,
+                         "DP6 key %d: %s arrived after %s, but was written before it", late->key, late->data.bytes,
+                         early->data.bytes);
         }
     }
 }
@@ -1207,7 +1255,8 @@ static void run_round(hf_rng *rng, bool is_cut)
         judge_order();
     }
     world.is_closing = true;
-    HF_IGNORE(hf_sleep(hf_milliseconds(1))); /* calls that have begun are inside now: those that wait are ended by the close */
+    HF_IGNORE(hf_sleep(
+        hf_milliseconds(1))); /* calls that have begun are inside now: those that wait are ended by the close */
     if (is_cut && chance(rng, 30)) {
         world.is_canceled = true;
         HF_CHECK(hf_scope_cancel(scope) == HF_OK);
@@ -1255,7 +1304,8 @@ static uint64_t run(uint64_t seed)
     uint64_t hash = 0;
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
     HF_CHECK(hf_sim_errors_logged() == 0);
-    uint64_t counts[] = {world.fetches, world.gets, world.writes, world.conflicts, world.watched, world.deaths, world.reopened};
+    uint64_t counts[] = {world.fetches, world.gets,   world.writes,  world.conflicts,
+                         world.watched, world.deaths, world.reopened};
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
     }
@@ -1273,10 +1323,11 @@ static void one_seed(uint64_t seed)
 static void depots_do_what_their_twin_says(void **state)
 {
     (void)state;
-    hf_each_seed("depots", 10000, one_seed);
+    hf_each_seed("depots", 50000, one_seed);
     print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu\n",
-                  (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2], (unsigned long long)totals[3],
-                  (unsigned long long)totals[4], (unsigned long long)totals[5], (unsigned long long)totals[6]);
+                  (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
+                  (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
+                  (unsigned long long)totals[6]);
 }
 
 int main(int argc, char **argv)
