@@ -7,6 +7,7 @@
  * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key is free at once (DP7). */
 #include "depot/depot_private.h"
 
+#include "base/canary.h"
 
 enum { ROUNDS_MAX = 3 };
 
@@ -227,7 +228,7 @@ static void abandon(hf_depot *depot, hf_depot_flight *flight)
 void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_assert(flight->holders > 0); /* DP7 */
-    if (--flight->holders > 0 || flight->is_over) {
+    if (--flight->holders > 0 || flight->is_over || HF_CANARY(HF_BUG_LAST_WAITER_KEEPS)) {
         return;
     }
     if (flight->is_landing) { /* it is being written: that ends by itself */
@@ -413,7 +414,9 @@ static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_de
         next->max_age = reply->max_age;
     }
     next->is_unusable = false;
-    next->validated_at = hf_depot_wall(depot);
+    if (reply->value != NULL || !HF_CANARY(HF_BUG_AGE_NOT_RENEWED)) {
+        next->validated_at = hf_depot_wall(depot);
+    }
     next->failures = 0;
     next->backoff_until = 0;
     next->generation = flight->generation;
@@ -435,6 +438,9 @@ static void decide_absent(hf_depot *depot, const hf_depot_flight *flight, hf_dep
 /* An entry that was invalidated under way is thrown away (DP3). */
 static bool is_outdated(const hf_depot *depot, const hf_depot_flight *flight)
 {
+    if (HF_CANARY(HF_BUG_LATE_LANDING)) {
+        return false;
+    }
     return flight->is_void ||
            flight->generation != atomic_load_explicit(&flight->slot->space->generation, memory_order_relaxed) ||
            flight->generation_all != atomic_load_explicit(&depot->generation, memory_order_relaxed);
@@ -474,7 +480,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
         return HF_OK;
     }
     bool is_answer = flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
-    if (is_answer && flight->answers != slot->answers) { /* the answer to a write is newer than what this one asked */
+    if (is_answer && flight->answers != slot->answers && !HF_CANARY(HF_BUG_OLDER_THAN_ANSWER)) { /* the answer to a write is newer than what this one asked */
         if (!serves_all(depot, flight)) {
             return HF_ERR_AGAIN;
         }

@@ -1,5 +1,7 @@
 #include "depot/rules.h"
 
+#include "base/canary.h"
+
 static const int64_t SECOND = 1000000000;
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------- */
@@ -233,7 +235,7 @@ void hf_breaker_tell(hf_breaker *breaker, int64_t now, hf_breaker_end end, bool 
             break;
         case HF_BREAKER_CANCELED: /* DP10: no permit is lost */
             hf_assert(breaker->probes_left < PROBES);
-            breaker->probes_left++;
+            breaker->probes_left += !HF_CANARY(HF_BUG_PERMIT_LOST);
             break;
         }
         return;

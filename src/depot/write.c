@@ -8,6 +8,7 @@
  * the disk nor folded. */
 #include "depot/depot_private.h"
 
+#include "base/canary.h"
 #include "fiber/verbs.h"
 
 #include <stdio.h>
@@ -135,7 +136,7 @@ static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pendin
         return NULL;
     }
     hf_pending *mate = HF_CONTAINER(last, hf_pending, node);
-    bool may = mate->state == HF_ROW_WAITING && mate->attempts == 0 && !mate->is_old && !mate->is_origin_first &&
+    bool may = (mate->state == HF_ROW_WAITING || HF_CANARY(HF_BUG_COALESCED_INTO_SENT)) && mate->attempts == 0 && !mate->is_old && !mate->is_origin_first &&
                mate->verb == HF_WRITE_REPLACE && row->verb == HF_WRITE_REPLACE && row->if_match == NULL && !row->if_none &&
                mate->on_conflict == row->on_conflict && mate->handle_count + row->handle_count <= HF_COUNT_OF(mate->handles) &&
                hf_rule_age(row->made_at, mate->made_at) <= depot->options.coalesce.ns;
@@ -153,7 +154,7 @@ static void put_pending(hf_depot *depot, hf_change *change, const hf_pending *ro
 /* By `decide`: the row is not sent until `apply` lets it go. */
 static void hold_row(hf_depot *depot, hf_pending *row)
 {
-    hf_assert(row->state != HF_ROW_SENDING && !row->is_held);
+    hf_assert((row->state != HF_ROW_SENDING || HF_CANARY(HF_BUG_COALESCED_INTO_SENT)) && !row->is_held);
     row->is_held = true;
     hf_depot_look_at_sends(depot, row->slot);
 }

@@ -3,7 +3,7 @@
 
 set(objects "") # of all layers: those that have seeded bugs are compiled again
 foreach(layer IN LISTS HF_LAYERS)
-    if(layer MATCHES "^(fiber|store|run|ledger|engine|worker|remote)$")
+    if(layer MATCHES "^(fiber|store|depot|run|ledger|engine|worker|remote)$")
         get_target_property(includes hf_${layer} INCLUDE_DIRECTORIES)
         add_library(hf_${layer}_canary OBJECT ${HF_SOURCES_${layer}})
         target_include_directories(hf_${layer}_canary PRIVATE ${includes})
@@ -22,7 +22,7 @@ hf_store_schema(hf_store_canary)
 add_library(holdfast_canary STATIC ${objects})
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
-set(canary_models scope chan keylock flight cache life crew hung blocks engine images storm charges)
+set(canary_models scope chan keylock flight cache depot life crew hung blocks engine images storm charges)
 if(HF_WITH_REMOTE)
     list(APPEND canary_models remote)
 endif()
