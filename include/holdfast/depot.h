@@ -69,7 +69,7 @@ typedef struct hf_fetch_request {
     hf_instant deadline; /* of this attempt; a wait of the fetcher ends there with HF_ERR_TIMEOUT */
 } hf_fetch_request;
 
-/* Asks the origin. It runs on a fiber of the depot, or on .fetch_on. It answers with hf_reply_value or hf_reply_not_modified and
+/* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified and
  * returns HF_OK, or returns a failure: HF_ERR_NOT_FOUND if there is no such thing, what hf_reply_fail returned, or any other status. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
@@ -306,8 +306,9 @@ HF_API HF_MUST_USE hf_status hf_depot_query(const hf_depot_term *terms, size_t c
  * Fails: HF_ERR_INVALID, HF_ERR_NOMEM; and with .file HF_ERR_CONFLICT: another program has it open; HF_ERR_UNSUPPORTED: a newer
  * version wrote it; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_depot_options *options);
-/* Cancels fetches and sends, ends the watchers with HF_ERR_CLOSED, writes what is left to write, and frees the depot when the last
- * of its callbacks has returned. Nothing that was acknowledged is lost. Fails: HF_ERR_MISUSE from anyone but the owner. */
+/* Cancels fetches and sends, ends watchers and calls that wait with HF_ERR_CLOSED, writes what is left to write, and frees the depot
+ * when the last of its callbacks has returned. No call may begin any more. Nothing that was acknowledged is lost. Fails:
+ * HF_ERR_MISUSE from anyone but the owner. */
 HF_API hf_status hf_depot_close(hf_depot *depot);
 
 /* Gives the value of a key, as fresh as asked for; `*ret_value` holds a reference.

@@ -319,6 +319,7 @@ struct hf_watcher {
     hf_depot_timer_node timer; /* of .refresh */
     hf_depot_flight *flight; /* held */
     bool has_value;          /* it was shown one, and not GONE after it */
+    bool is_loading;         /* it was told LOADING, and nothing after it */
     hf_node in_all;          /* in depot->all_watchers */
     hf_depot_event *events; /* a ring */
     size_t first, count;

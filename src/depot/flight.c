@@ -356,7 +356,7 @@ static void conclude(hf_depot *depot, hf_depot_flight *flight)
     flight->refs++;
     flight_over(depot, flight);
     tell_waiters(depot, flight);
-    if (flight->status != HF_OK && flight->status != HF_ERR_NOT_FOUND) {
+    if (flight->status != HF_OK) {
         hf_watch_failed(depot, slot, flight->status);
     }
     flight_unref(depot, flight);

@@ -77,6 +77,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
     if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
         event.value = hf_value_ref(snap->value);
         watcher->has_value = true;
+        watcher->is_loading = false;
     } else if (watcher->has_value) {
         event.kind = HF_DEPOT_GONE;
         watcher->has_value = false;
@@ -104,7 +105,10 @@ void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status)
     HF_LIST_EACH(node, &slot->watchers)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
-        give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status, .served_stale = watcher->has_value});
+        if (status != HF_ERR_NOT_FOUND || watcher->is_loading) { /* else it has seen that the value is gone */
+            give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status, .served_stale = watcher->has_value});
+        }
+        watcher->is_loading = false;
     }
 }
 
@@ -187,6 +191,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     }
     if (watcher->rule.fresh != HF_FRESH_LOCAL && (move == HF_MOVE_FETCH || move == HF_MOVE_SERVE_REFRESH)) {
         if (!has_value) {
+            watcher->is_loading = true;
             give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_LOADING});
         }
         fetch_for(depot, watcher, watcher->rule.fresh);

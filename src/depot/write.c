@@ -567,6 +567,24 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
     return HF_OK;
 }
 
+/* The row is kept with its failure, and not folded any more. A write that went to the origin first is not kept. */
+static hf_status decide_dead(hf_depot *depot, hf_change *change, const sending *one)
+{
+    hf_pending written = *one->row;
+    change->number = one->row->is_origin_first ? VERDICT_GIVEN_UP : VERDICT_DEAD;
+    written.state = HF_ROW_DEAD;
+    written.attempts++;
+    written.status = one->status;
+    (void)snprintf(written.message, sizeof written.message, "%s",
+                   one->failure != NULL ? one->failure->failure.message : "");
+    HF_TRY(hf_change_fold(depot, change, one->row, NULL));
+    if (!one->row->is_origin_first) {
+        put_pending(depot, change, &written);
+        change->is_synced = true;
+    }
+    return HF_OK;
+}
+
 static hf_status decide_sent(hf_depot *depot, hf_change *change)
 {
     sending *one = change->what;
@@ -578,9 +596,12 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     change->place = HF_DEPOT_FETCHER;
     switch (what) {
     case VERDICT_SETTLED:
-        HF_TRY(accepted_value(depot, change, one, &value));
-        set_base(depot, change, value, one->reply.etag, one->reply.max_age);
-        hf_value_unref(value);
+        if (accepted_value(depot, change, one, &value) == HF_OK) {
+            set_base(depot, change, value, one->reply.etag, one->reply.max_age);
+            hf_value_unref(value);
+        } else { /* .apply cannot tell what the origin has now: it is asked */
+            change->next.is_unusable = true;
+        }
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         delete_pending(depot, change, row);
         return HF_OK;
@@ -595,7 +616,13 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_AGAIN: {
         hf_pending written = *row;
         if (row->on_conflict == HF_CONFLICT_MERGE && one->reply.value != NULL && row->verb != HF_WRITE_REMOVE) {
-            HF_TRY(decide_merge(depot, change, one));
+            if (decide_merge(depot, change, one) != HF_OK) { /* sent again it would fail again */
+                one->status = change->op.status;
+                hf_box_unref(one->failure);
+                one->failure = hf_box_new(NULL, one->status, NULL, "hf_depot", change->op.message, NULL);
+                hf_op_init(&change->op);
+                return decide_dead(depot, change, one);
+            }
             written.data = change->merged;
             written.verb = HF_WRITE_REPLACE;
         }
@@ -614,17 +641,8 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         change->is_synced = true;
         return HF_OK;
     }
-    case VERDICT_DEAD: {
-        hf_pending written = *row;
-        written.state = HF_ROW_DEAD;
-        written.attempts++;
-        written.status = one->status;
-        (void)snprintf(written.message, sizeof written.message, "%s", one->failure != NULL ? one->failure->failure.message : "");
-        HF_TRY(hf_change_fold(depot, change, row, NULL));
-        put_pending(depot, change, &written);
-        change->is_synced = true;
-        return HF_OK;
-    }
+    case VERDICT_DEAD:
+        return decide_dead(depot, change, one);
     case VERDICT_LATER:
         break;
     }

@@ -314,6 +314,42 @@ static hf_status trace_watch(void *arg)
     HF_CHECK(event.kind == HF_DEPOT_DATA && is_text(event.value, "1"));
     hf_value_unref(event.value);
     HF_CHECK(hf_watcher_next(watcher, &event, .timeout = hf_seconds(1)) == HF_ERR_TIMEOUT);
+    /* a key that the origin does not have */
+    o.value = NULL;
+    HF_AUTO(hf_watcher_close) hf_watcher *other = NULL;
+    HF_TRY(hf_depot_watch(depot, key_of("B"), &other));
+    HF_TRY(hf_watcher_next(other, &event));
+    HF_CHECK(event.kind == HF_DEPOT_LOADING);
+    HF_TRY(hf_watcher_next(other, &event));
+    HF_CHECK(event.kind == HF_DEPOT_ERROR && event.status == HF_ERR_NOT_FOUND && !event.served_stale);
+    return HF_OK;
+}
+
+/* A merge that fails: the write is dead, and its waiter hears why. */
+static hf_status refuse_to_merge(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs, hf_value **ret_value)
+{
+    (void)state;
+    (void)base;
+    (void)mine;
+    (void)theirs;
+    (void)ret_value;
+    return HF_ERR_UNSUPPORTED;
+}
+
+static hf_status trace_merge(void *arg)
+{
+    (void)arg;
+    origin o = {.value = "1", .refuses = "2", .theirs = "9"};
+    hf_depot_write *write = NULL;
+    hf_depot_counts counts;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(hf_depot_open("users", &depot, .fetch = fetch, .push = push, .state = &o, .merge = refuse_to_merge,
+                         .on_conflict = HF_CONFLICT_MERGE));
+    HF_TRY(hf_depot_put(depot, key_of("A"), "2", 1, .ret_write = &write));
+    HF_CHECK(hf_depot_write_wait(write) == HF_ERR_UNSUPPORTED);
+    hf_depot_write_free(write);
+    HF_TRY(hf_depot_stat(depot, &counts));
+    HF_CHECK(counts.dead == 1 && counts.pending == 1 && o.pushes == 1);
     return HF_OK;
 }
 
@@ -500,6 +536,12 @@ static void test_restart(void **state)
     simulated("restart", trace_restart);
 }
 
+static void test_merge(void **state)
+{
+    (void)state;
+    simulated("merge", trace_merge);
+}
+
 static void test_housekeeping(void **state)
 {
     (void)state;
@@ -510,7 +552,7 @@ static void test_housekeeping(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(test_fetch), cmocka_unit_test(test_invalidate), cmocka_unit_test(test_writes),
-    cmocka_unit_test(test_watch), cmocka_unit_test(test_restart), cmocka_unit_test(test_housekeeping),
+    cmocka_unit_test(test_watch), cmocka_unit_test(test_restart), cmocka_unit_test(test_merge), cmocka_unit_test(test_housekeeping),
 };
 
 int main(int argc, char **argv)
