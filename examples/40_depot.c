@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The API: GET /users/1 and PUT /users/1 -------------------------------------------------------------------------- */
+/* ---- The API: GET /users/1 and PUT /users/1 ---------------------------------------------------------------------- */
 
 typedef struct api {
     hf_scope *scope;
@@ -63,8 +63,9 @@ static hf_status answer(void *arg)
         }
     }
     (void)snprintf(etag, sizeof etag, "\"%d\"", a->revision);
-    int len = snprintf(text, sizeof text, "HTTP/1.1 %s\r\nETag: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                       status, etag, strlen(body), body);
+    int len =
+        snprintf(text, sizeof text, "HTTP/1.1 %s\r\nETag: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                 status, etag, strlen(body), body);
     return hf_conn_write(conn, text, (size_t)len);
 }
 
@@ -92,7 +93,8 @@ static hf_status start_api(api *a)
 {
     HF_TRY(hf_scope_open(&a->scope, .name = "api", .join = HF_JOIN_DISCARD));
     HF_TRY(hf_listener_open(a->address, &a->listener));
-    (void)snprintf(a->address, sizeof a->address, "%s", hf_listener_address(a->listener)); /* with the port that it got */
+    /* With the port that it got. */
+    (void)snprintf(a->address, sizeof a->address, "%s", hf_listener_address(a->listener));
     return hf_fork(a->scope, serve, a);
 }
 
@@ -102,7 +104,7 @@ static void stop_api(api *a)
     (void)hf_listener_close(a->listener);
 }
 
-/* ---- How the depot talks to it ----------------------------------------------------------------------------------------- */
+/* ---- How the depot talks to it ----------------------------------------------------------------------------------- */
 
 static hf_status talk(api *a, const char *request, char *response, size_t capacity)
 {
@@ -150,14 +152,14 @@ static hf_status push_user(void *state, const hf_push_request *request, hf_reply
     char response[1024];
     (void)snprintf(text, sizeof text,
                    "PUT /users/%.*s HTTP/1.1\r\nHost: api\r\nIdempotency-Key: %s\r\nContent-Length: %zu\r\n\r\n%.*s",
-                   (int)request->key.id_len, (const char *)request->key.id, request->id, request->len, (int)request->len,
-                   (const char *)request->data);
+                   (int)request->key.id_len, (const char *)request->key.id, request->id, request->len,
+                   (int)request->len, (const char *)request->data);
     HF_TRY(talk(state, text, response, sizeof response));
     int status = atoi(response + strlen("HTTP/1.1 "));
     return status == 200 ? take_etag(response, reply) : hf_reply_fail(reply, HF_REPLY_UNKNOWN, .http_status = status);
 }
 
-/* ---- The program --------------------------------------------------------------------------------------------------------- */
+/* ---- The program ------------------------------------------------------------------------------------------------- */
 
 static hf_status print_user(hf_depot *users, hf_fresh fresh)
 {
@@ -200,8 +202,8 @@ static hf_status run(void *arg)
     HF_AUTO(hf_depot_close) hf_depot *users = NULL;
     hf_depot_write *write = NULL;
     printf("the API is down, and the program starts again:\n");
-    HF_TRY(hf_depot_open("users", &users, .fetch = fetch_user, .push = push_user, .state = &a, .file = "sqlite:users.db",
-                         .retries = HF_OFF));
+    HF_TRY(hf_depot_open("users", &users, .fetch = fetch_user, .push = push_user, .state = &a,
+                         .file = "sqlite:users.db", .retries = HF_OFF));
     HF_TRY(print_user(users, HF_FRESH_CACHED));
     HF_TRY(print_user(users, HF_FRESH_OR_STALE));
     HF_TRY(hf_depot_put(users, hf_depot_key_of("acme", "user", "1"), "Grace", 5, .ret_write = &write));

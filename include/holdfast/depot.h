@@ -1,7 +1,7 @@
 /* hf_depot: a read-through store. It keeps values that come from somewhere slow, the origin (an HTTP API, a device, a
- * database far away), at hand: in memory and, with .file, on the disk. It asks the origin once for a hundred callers, serves
- * values as fresh as asked for, refreshes them behind the caller's back, works while the origin does not, and sends changes
- * to it when it can.
+ * database far away), at hand: in memory and, with .file, on the disk. It asks the origin once for a hundred callers,
+ * serves values as fresh as asked for, refreshes them behind the caller's back, works while the origin does not, and
+ * sends changes to it when it can.
  *
  *     static hf_status fetch_user(void *state, const hf_fetch_request *request, hf_reply *reply)
  *     {
@@ -26,7 +26,7 @@ typedef struct hf_reply hf_reply;
 typedef struct hf_watcher hf_watcher;
 typedef struct hf_depot_write hf_depot_write;
 
-/* ---- Keys ------------------------------------------------------------------------------------------------------------ */
+/* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
 #define HF_DEPOT_NAME_LEN_MAX 100 /* bytes of a namespace and of a type */
 #define HF_DEPOT_ID_LEN_MAX 1000  /* bytes of an id */
@@ -51,7 +51,7 @@ typedef struct hf_depot_query_id {
     unsigned char bytes[HF_DEPOT_ID_LEN_MAX];
 } hf_depot_query_id;
 
-/* ---- What the origin is asked ------------------------------------------------------------------------------------------ */
+/* ---- What the origin is asked ------------------------------------------------------------------------------------ */
 
 typedef enum hf_urgency {
     HF_URGENCY_NORMAL, /* somebody waits for it */
@@ -69,8 +69,9 @@ typedef struct hf_fetch_request {
     hf_instant deadline; /* of this attempt; a wait of the fetcher ends there with HF_ERR_TIMEOUT */
 } hf_fetch_request;
 
-/* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified and
- * returns HF_OK, or returns a failure: HF_ERR_NOT_FOUND if there is no such thing, what hf_reply_fail returned, or any other status. */
+/* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified
+ * and returns HF_OK, or returns a failure: HF_ERR_NOT_FOUND if there is no such thing, what hf_reply_fail returned, or
+ * any other status. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
 typedef enum hf_write_verb { HF_WRITE_REPLACE, HF_WRITE_PATCH, HF_WRITE_REMOVE } hf_write_verb;
@@ -83,21 +84,23 @@ typedef struct hf_push_request {
     hf_write_verb verb;
     const void *data; /* the new value, or the patch; NULL with HF_WRITE_REMOVE */
     size_t len;
-    const char *if_match;        /* do it only if the origin's value has this etag; NULL = no condition */
-    bool if_none;                /* do it only if the origin has no value */
-    char id[HF_WRITE_ID_LEN];    /* the same in every attempt, also after a restart: the origin's idempotency key */
-    int attempt;                 /* from 1 on */
-    hf_instant deadline;         /* as of a fetch */
+    const char *if_match;     /* do it only if the origin's value has this etag; NULL = no condition */
+    bool if_none;             /* do it only if the origin has no value */
+    char id[HF_WRITE_ID_LEN]; /* the same in every attempt, also after a restart: the origin's idempotency key */
+    int attempt;              /* from 1 on */
+    hf_instant deadline;      /* as of a fetch */
 } hf_push_request;
 
-/* Sends a write to the origin, where .fetch runs. HF_OK: it was accepted; hf_reply_etag and hf_reply_value say what became
- * of it. HF_ERR_CONFLICT, with hf_reply_etag and hf_reply_value if they are known: a condition was not met. Other failures are as of a fetch. */
+/* Sends a write to the origin, where .fetch runs. HF_OK: it was accepted; hf_reply_etag and hf_reply_value say what
+ * became of it. HF_ERR_CONFLICT, with hf_reply_etag and hf_reply_value if they are known: a condition was not met.
+ * Other failures are as of a fetch. */
 typedef hf_status (*hf_pusher)(void *state, const hf_push_request *request, hf_reply *reply);
 
 /* The value after a patch. `value` is NULL if there is none. */
-typedef hf_status (*hf_patcher)(void *state, const hf_value *value, const void *patch, size_t len, hf_value **ret_value);
-/* Two writes of one key that met at the origin: `base` is what both began with (may be NULL), `mine` what this depot wants, `theirs`
- * what the origin has. */
+typedef hf_status (*hf_patcher)(void *state, const hf_value *value, const void *patch, size_t len,
+                                hf_value **ret_value);
+/* Two writes of one key that met at the origin: `base` is what both began with (may be NULL), `mine` what this depot
+ * wants, `theirs` what the origin has. */
 typedef hf_status (*hf_merger)(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs,
                                hf_value **ret_value);
 
@@ -119,7 +122,7 @@ typedef struct hf_reply_fail_options {
     const char *message; /* a sentence for people; copied */
 } hf_reply_fail_options;
 
-/* ---- Options ------------------------------------------------------------------------------------------------------------ */
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_conflict {
     HF_CONFLICT_SERVER_WINS, /* the write is given up with HF_ERR_CONFLICT */
@@ -128,38 +131,41 @@ typedef enum hf_conflict {
 } hf_conflict;
 
 typedef struct hf_depot_options {
-    size_t size;         /* set by the macro */
-    hf_runtime *runtime; /* needed on a plain thread only */
-    hf_fetcher fetch;    /* NULL = nothing is fetched: a depot of local values */
-    hf_pusher push;      /* NULL = nothing can be written */
-    hf_patcher apply;    /* needed by hf_depot_patch */
-    hf_merger merge;     /* needed by HF_CONFLICT_MERGE */
-    void *state;         /* of these functions */
-    hf_dispatcher *on;   /* where fetch and push run; NULL = on fibers */
-    const char *file;    /* "sqlite:users.db" keeps values and writes over a restart; NULL = in memory only */
-    hf_span keep;        /* the file forgets values that were not validated for this long; 30 days */
-    int64_t file_max;    /* bytes of values in the file; those that were not validated for longest go first; 1 GiB */
-    hf_span ttl;         /* how long a value is fresh; the origin's own word, hf_reply_max_age, comes first; 5 min */
-    hf_span stale_max;   /* HF_FRESH_OR_STALE serves values up to this age; HF_SPAN_UNLIMITED */
+    size_t size;          /* set by the macro */
+    hf_runtime *runtime;  /* needed on a plain thread only */
+    hf_fetcher fetch;     /* NULL = nothing is fetched: a depot of local values */
+    hf_pusher push;       /* NULL = nothing can be written */
+    hf_patcher apply;     /* needed by hf_depot_patch */
+    hf_merger merge;      /* needed by HF_CONFLICT_MERGE */
+    void *state;          /* of these functions */
+    hf_dispatcher *on;    /* where fetch and push run; NULL = on fibers */
+    const char *file;     /* "sqlite:users.db" keeps values and writes over a restart; NULL = in memory only */
+    hf_span keep;         /* the file forgets values that were not validated for this long; 30 days */
+    int64_t file_max;     /* bytes of values in the file; those that were not validated for longest go first; 1 GiB */
+    hf_span ttl;          /* how long a value is fresh; the origin's own word, hf_reply_max_age, comes first; 5 min */
+    hf_span stale_max;    /* HF_FRESH_OR_STALE serves values up to this age; HF_SPAN_UNLIMITED */
     hf_span negative_ttl; /* how long "not found" is remembered; 30 s, HF_SPAN_OFF */
-    int64_t bytes_max;   /* memory of values at hand; 64 MiB */
-    int64_t value_max;   /* bytes of a value; 2 MiB */
-    int64_t fetch_max;   /* fetches at once; 64 */
-    int64_t send_max;    /* writes on their way at once; 16 */
-    int64_t refresh_max; /* refreshes that no caller waits for, at once; 64 */
-    int64_t pending_max; /* writes that wait; 100,000 */
+    int64_t bytes_max;    /* memory of values at hand; 64 MiB */
+    int64_t value_max;    /* bytes of a value; 2 MiB */
+    int64_t fetch_max;    /* fetches at once; 64 */
+    int64_t send_max;     /* writes on their way at once; 16 */
+    int64_t refresh_max;  /* refreshes that no caller waits for, at once; 64 */
+    int64_t pending_max;  /* writes that wait; 100,000 */
     int64_t pending_bytes_max; /* bytes of them; 64 MiB */
-    hf_span fetch_timeout; /* of one attempt; 10 s */
-    int64_t retries;       /* more attempts of a fetch; 2, HF_OFF */
-    int64_t attempts_max;  /* of a write, before it is given up as dead; HF_UNLIMITED */
-    hf_span coalesce;      /* two writes of a key within this span are one, if the first was not sent yet; 150 ms, HF_SPAN_OFF */
+    hf_span fetch_timeout;     /* of one attempt; 10 s */
+    int64_t retries;           /* more attempts of a fetch; 2, HF_OFF */
+    int64_t attempts_max;      /* of a write, before it is given up as dead; HF_UNLIMITED */
+    /* Two writes of a key within this span are one, if the first was not sent yet; 150 ms, HF_SPAN_OFF. */
+    hf_span coalesce;
     hf_conflict on_conflict; /* HF_CONFLICT_SERVER_WINS */
-    /* The origin that a key belongs to: a number below 64 of your choice. Each has its own circuit breaker. NULL = there is one. */
+    /* The origin that a key belongs to: a number below 64 of your choice. Each has its own circuit breaker. NULL =
+     * there is one. */
     unsigned (*origin_of)(void *state, hf_depot_key key);
 } hf_depot_options;
 
 typedef enum hf_fresh {
-    HF_FRESH_CACHED,   /* what is at hand; an old value is served, and refreshed behind the caller's back; the default */
+    /* What is at hand; an old value is served, and refreshed behind the caller's back; the default. */
+    HF_FRESH_CACHED,
     HF_FRESH_WITHIN,   /* not older than .within, else it is fetched */
     HF_FRESH_NOW,      /* fetched now */
     HF_FRESH_OR_STALE, /* fetched now; if that fails, what is at hand, up to the age .stale_max */
@@ -203,15 +209,18 @@ typedef struct hf_depot_write_options {
     uint64_t if_version;        /* only if the value here has this version, else HF_ERR_CONFLICT; 0 = no condition */
     hf_conflict on_conflict;    /* 0 = the depot's */
     hf_depot_write **ret_write; /* to wait for it; NULL = not wanted. Freed with hf_depot_write_free */
-    hf_span timeout;            /* of the call; with HF_DEPOT_ORIGIN_FIRST of the answer. The write may happen all the same */
+    /* Of the call; with HF_DEPOT_ORIGIN_FIRST of the answer. The write may happen all the same. */
+    hf_span timeout;
 } hf_depot_write_options;
 
 typedef struct hf_depot_invalidate_options {
     size_t size; /* set by the macro */
-    bool hard;   /* the value is deleted; else it is kept for its etag and for HF_FRESH_OR_STALE. Writes that wait are sent all the same */
+    /* The value is deleted; else it is kept for its etag and for HF_FRESH_OR_STALE. Writes that wait are sent all the
+     * same. */
+    bool hard;
 } hf_depot_invalidate_options;
 
-/* ---- Streams ------------------------------------------------------------------------------------------------------------- */
+/* ---- Streams ----------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_depot_event_kind {
     HF_DEPOT_LOADING, /* nothing is at hand; it is being fetched */
@@ -235,9 +244,10 @@ typedef struct hf_depot_watch_options {
     size_t size; /* set by the macro */
     hf_fresh fresh;
     hf_span within;
-    hf_flow_mode mode; /* 0 = HF_FLOW_CONFLATE as well: a watcher never holds up the depot. HF_FLOW_DROP_OLDEST keeps `capacity` */
-    size_t capacity;   /* events that are kept; 16 with HF_FLOW_DROP_OLDEST */
-    hf_span refresh;   /* fetch again in this rhythm; 0 = no */
+    /* 0 = HF_FLOW_CONFLATE as well: a watcher never holds up the depot. HF_FLOW_DROP_OLDEST keeps `capacity`. */
+    hf_flow_mode mode;
+    size_t capacity; /* events that are kept; 16 with HF_FLOW_DROP_OLDEST */
+    hf_span refresh; /* fetch again in this rhythm; 0 = no */
 } hf_depot_watch_options;
 
 typedef struct hf_depot_counts {
@@ -296,45 +306,50 @@ static inline hf_depot_key hf_depot_key_of_bytes(const char *ns, const char *typ
     return key;
 }
 
-/* The id of a query: the same for the same terms in any order, and for no others. Fails: HF_ERR_INVALID: a name twice, a term
- * without a name or value; HF_ERR_TOO_BIG: more than 1,000 bytes; HF_ERR_LIMIT: more than 64 terms. */
+/* The id of a query: the same for the same terms in any order, and for no others. Fails: HF_ERR_INVALID: a name twice,
+ * a term without a name or value; HF_ERR_TOO_BIG: more than 1,000 bytes; HF_ERR_LIMIT: more than 64 terms. */
 HF_API HF_MUST_USE hf_status hf_depot_query(const hf_depot_term *terms, size_t count, hf_depot_query_id *ret_id);
 
-/* Opens a depot. The calling fiber or thread owns it and closes it, in reverse order with its scopes: fetches and sends are
- * children of a scope of the depot, and no failure of one reaches another. All other calls may come from any fiber or thread, but
- * not from a workflow. `name` is for logs and dumps; it must outlive the depot (a literal).
- * Fails: HF_ERR_INVALID, HF_ERR_NOMEM; and with .file HF_ERR_CONFLICT: another program has it open; HF_ERR_UNSUPPORTED: a newer
- * version wrote it; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
-HF_API HF_MUST_USE hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_depot_options *options);
-/* Cancels fetches and sends, ends watchers and calls that wait with HF_ERR_CLOSED, writes what is left to write, and frees the depot
- * when the last of its callbacks has returned. No call may begin any more. Nothing that was acknowledged is lost. Fails:
- * HF_ERR_MISUSE from anyone but the owner. */
+/* Opens a depot. The calling fiber or thread owns it and closes it, in reverse order with its scopes: fetches and sends
+ * are children of a scope of the depot, and no failure of one reaches another. All other calls may come from any fiber
+ * or thread, but not from a workflow. `name` is for logs and dumps; it must outlive the depot (a literal).
+ * Fails: HF_ERR_INVALID, HF_ERR_NOMEM; and with .file HF_ERR_CONFLICT: another program has it open; HF_ERR_UNSUPPORTED:
+ * a newer version wrote it; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
+HF_API HF_MUST_USE hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot,
+                                                const hf_depot_options *options);
+/* Cancels fetches and sends, ends watchers and calls that wait with HF_ERR_CLOSED, writes what is left to write, and
+ * frees the depot when the last of its callbacks has returned. No call may begin any more. Nothing that was
+ * acknowledged is lost. Fails: HF_ERR_MISUSE from anyone but the owner. */
 HF_API hf_status hf_depot_close(hf_depot *depot);
 
 /* Gives the value of a key, as fresh as asked for; `*ret_value` holds a reference.
- * Fails: HF_ERR_NOT_FOUND: there is none, or (HF_FRESH_LOCAL) none is at hand. HF_ERR_UNAVAILABLE: nothing that would do is at hand, and the
- * origin is not asked at the moment, because it failed a moment ago or the depot is offline; .ret_info has retry_after. HF_ERR_TIMEOUT,
- * HF_ERR_CANCELED: of the caller. HF_ERR_CONFLICT: the key was invalidated three times while it was fetched. HF_ERR_INVALID: the key. Else
- * the failure of the fetcher. */
+ * Fails: HF_ERR_NOT_FOUND: there is none, or (HF_FRESH_LOCAL) none is at hand. HF_ERR_UNAVAILABLE: nothing that would
+ * do is at hand, and the origin is not asked at the moment, because it failed a moment ago or the depot is offline;
+ * .ret_info has retry_after. HF_ERR_TIMEOUT, HF_ERR_CANCELED: of the caller. HF_ERR_CONFLICT: the key was invalidated
+ * three times while it was fetched. HF_ERR_INVALID: the key. Else the failure of the fetcher. */
 HF_API HF_MUST_USE hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
                                                const hf_depot_get_options *options);
-/* Fetches the value behind the caller's back if what is at hand is not fresh. Returns at once. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+/* Fetches the value behind the caller's back if what is at hand is not fresh. Returns at once. Fails: HF_ERR_INVALID,
+ * HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_depot_prefetch(hf_depot *depot, hf_depot_key key);
 
-/* Writes. Local first: when this returns the write is on the disk (with .file), everybody sees the new value, and it will be sent to the origin,
- * also after a restart, in order with the other writes of its key, until the origin has accepted or refused it.
- * Fails: HF_ERR_LIMIT: too many writes wait. HF_ERR_TOO_BIG: the value is over .value_max. HF_ERR_CONFLICT: .if_version. HF_ERR_MISUSE: the depot has no .push.
- * HF_ERR_FULL, HF_ERR_IO, HF_ERR_STORE: it is not on the disk, and nothing has changed. With HF_DEPOT_ORIGIN_FIRST also
- * HF_ERR_UNAVAILABLE: the depot is offline or the origin is not asked at the moment; and the origin's refusal. */
+/* Writes. Local first: when this returns the write is on the disk (with .file), everybody sees the new value, and it
+ * will be sent to the origin, also after a restart, in order with the other writes of its key, until the origin has
+ * accepted or refused it.
+ * Fails: HF_ERR_LIMIT: too many writes wait. HF_ERR_TOO_BIG: the value is over .value_max. HF_ERR_CONFLICT:
+ * .if_version. HF_ERR_MISUSE: the depot has no .push. HF_ERR_FULL, HF_ERR_IO, HF_ERR_STORE: it is not on the disk, and
+ * nothing has changed. With HF_DEPOT_ORIGIN_FIRST also HF_ERR_UNAVAILABLE: the depot is offline or the origin is not
+ * asked at the moment; and the origin's refusal. */
 HF_API HF_MUST_USE hf_status hf_depot_put_with(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
                                                const hf_depot_write_options *options);
-/* A change of the value, as bytes that .apply understands. Fails also: HF_ERR_MISUSE: there is no .apply; what .apply returned. */
+/* A change of the value, as bytes that .apply understands. Fails also: HF_ERR_MISUSE: there is no .apply; what .apply
+ * returned. */
 HF_API HF_MUST_USE hf_status hf_depot_patch_with(hf_depot *depot, hf_depot_key key, const void *patch, size_t len,
                                                  const hf_depot_write_options *options);
 HF_API HF_MUST_USE hf_status hf_depot_delete_with(hf_depot *depot, hf_depot_key key,
                                                   const hf_depot_write_options *options);
-/* Waits until the origin has accepted the write (HF_OK) or it was given up: HF_ERR_CONFLICT, the origin's refusal, HF_ERR_CLOSED when the
- * depot closes first. */
+/* Waits until the origin has accepted the write (HF_OK) or it was given up: HF_ERR_CONFLICT, the origin's refusal,
+ * HF_ERR_CLOSED when the depot closes first. */
 HF_API HF_MUST_USE hf_status hf_depot_write_wait_with(hf_depot_write *write, const hf_wait_options *options);
 HF_API void hf_depot_write_free(hf_depot_write *write); /* accepts NULL; the write goes on */
 
@@ -347,13 +362,14 @@ HF_API HF_MUST_USE hf_status hf_depot_invalidate_namespace_with(hf_depot *depot,
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const hf_depot_invalidate_options *options);
 /* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. */
 HF_API HF_MUST_USE hf_status hf_depot_trim(hf_depot *depot, int64_t bytes);
-/* Whether the origin can be reached, as far as you know; true at first. False: nothing is fetched or sent. True again: writes are sent at
- * once. */
+/* Whether the origin can be reached, as far as you know; true at first. False: nothing is fetched or sent. True again:
+ * writes are sent at once. */
 HF_API HF_MUST_USE hf_status hf_depot_online(hf_depot *depot, bool is_online);
 HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret_counts);
 /* The writes that wait or are dead, in order. */
 HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_visit *visit, void *arg);
-/* Sends a write again at once, also a dead one; or drops it. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT: it is being sent. */
+/* Sends a write again at once, also a dead one; or drops it. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT: it is being
+ * sent. */
 HF_API HF_MUST_USE hf_status hf_depot_retry(hf_depot *depot, uint64_t sequence);
 HF_API HF_MUST_USE hf_status hf_depot_drop(hf_depot *depot, uint64_t sequence);
 
@@ -366,7 +382,8 @@ HF_API HF_MUST_USE hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_
 HF_API uint64_t hf_watcher_dropped(const hf_watcher *watcher); /* events that newer ones replaced so far */
 HF_API hf_status hf_watcher_close(hf_watcher *watcher);        /* accepts NULL */
 
-/* What a fetcher or pusher answers. They return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return that. */
+/* What a fetcher or pusher answers. They return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
+ * that. */
 HF_API HF_MUST_USE hf_status hf_reply_value(hf_reply *reply, const void *data, size_t len);
 HF_API HF_MUST_USE hf_status hf_reply_not_modified(hf_reply *reply);
 HF_API HF_MUST_USE hf_status hf_reply_etag(hf_reply *reply, const char *etag);

@@ -126,12 +126,12 @@
     X(HF_BUG_SENT_TWICE, "remote", "a call without a request id is sent again after a lost connection")               \
     X(HF_BUG_TAKEN_FOR_UNSENT, "remote", "a call that was sent is taken for one that was not")                        \
     X(HF_BUG_ACTIVITY_NOT_JOINED, "charges", "a canceled call returns before its activity has ended")                 \
-    X(HF_BUG_CHILD_NOT_JOINED, "charges", "a canceled call returns before its child has ended") \
-    X(HF_BUG_LATE_LANDING, "depot", "a fetch that began before an invalidation is kept") \
-    X(HF_BUG_AGE_NOT_RENEWED, "depot", "an answer 'not modified' does not renew the age") \
-    X(HF_BUG_PERMIT_LOST, "depot", "a canceled probe does not give its permit back") \
-    X(HF_BUG_COALESCED_INTO_SENT, "depot", "a write is put into one that was sent") \
-    X(HF_BUG_LAST_WAITER_KEEPS, "depot", "the last waiter that leaves does not end the fetch") \
+    X(HF_BUG_CHILD_NOT_JOINED, "charges", "a canceled call returns before its child has ended")                       \
+    X(HF_BUG_LATE_LANDING, "depot", "a fetch that began before an invalidation is kept")                              \
+    X(HF_BUG_AGE_NOT_RENEWED, "depot", "an answer 'not modified' does not renew the age")                             \
+    X(HF_BUG_PERMIT_LOST, "depot", "a canceled probe does not give its permit back")                                  \
+    X(HF_BUG_COALESCED_INTO_SENT, "depot", "a write is put into one that was sent")                                   \
+    X(HF_BUG_LAST_WAITER_KEEPS, "depot", "the last waiter that leaves does not end the fetch")                        \
     X(HF_BUG_OLDER_THAN_ANSWER, "depot", "a fetch from before the answer to a write is kept")
 
 typedef enum hf_bug {

@@ -1,5 +1,5 @@
-/* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other (depot-D2). All changes that wait
- * are one commit. */
+/* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other
+ * (depot-D2). All changes that wait are one commit. */
 #include "depot/depot_private.h"
 
 hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
@@ -98,7 +98,8 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
         return hf_fail(&change->op, HF_ERR_NOMEM, "no memory for a value of the depot");
     }
     if (depot->source != NULL) {
-        hf_row_put_entry(hf_change_put(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(slot)}), &change->next);
+        hf_row_put_entry(hf_change_put(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(slot)}),
+                         &change->next);
     }
     return HF_OK;
 }
@@ -134,7 +135,7 @@ void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status)
     }
 }
 
-/* ---- The order of a key's changes ------------------------------------------------------------------------------------------ */
+/* ---- The order of a key's changes -------------------------------------------------------------------------------- */
 
 /* Decides the change. True: it is over, nothing has to be written. */
 static bool decide(hf_depot *depot, hf_change *change)
@@ -148,7 +149,8 @@ static bool decide(hf_depot *depot, hf_change *change)
             return false;
         }
         if (depot->broken != HF_OK) {
-            (void)hf_fail(&change->op, depot->broken, "the file of depot '%s' failed: close the depot and open it again", depot->name);
+            (void)hf_fail(&change->op, depot->broken,
+                          "the file of depot '%s' failed: close the depot and open it again", depot->name);
         }
     }
     return true;

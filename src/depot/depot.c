@@ -5,7 +5,7 @@
 #include "fiber/keyed/cache.h"
 #include "fiber/verbs.h"
 
-/* ---- Options ------------------------------------------------------------------------------------------------------------ */
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 typedef struct span_rule {
     size_t offset;
@@ -78,7 +78,7 @@ static hf_status settle_options(hf_op *op, hf_depot_options *options)
     return HF_OK;
 }
 
-/* ---- Opening -------------------------------------------------------------------------------------------------------------- */
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
 void hf_depot_unref(hf_depot *depot)
 {
@@ -118,8 +118,9 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->rt = rt;
     depot->name = name;
     depot->options = *options;
-    hf_list *lists[] = {&depot->inbox, &depot->keeper_waits, &depot->closer_waits, &depot->queue[0], &depot->queue[1], &depot->queue[2],
-                        &depot->rows,  &depot->batch,        &depot->committing,   &depot->senders,  &depot->all_flights, &depot->all_watchers};
+    hf_list *lists[] = {&depot->inbox,      &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
+                        &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
+                        &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -139,7 +140,8 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     hf_runtime *rt = options.runtime != NULL ? options.runtime : hf_runtime_current();
     if (name == NULL || ret_depot == NULL || rt == NULL) {
         hf_store_close(store);
-        (void)hf_fail_at(&op, HF_ERR_MISUSE, "hf_depot_open", "hf_depot_open needs a name, a place for the depot, and on a plain thread .runtime");
+        (void)hf_fail_at(&op, HF_ERR_MISUSE, "hf_depot_open",
+                         "hf_depot_open needs a name, a place for the depot, and on a plain thread .runtime");
         return hf_depot_raise(NULL, &op);
     }
     if (settle_options(&op, &options) != HF_OK) {
@@ -155,7 +157,8 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     hf_status status = hf_cache_new(&depot->memory, .name = name, .runtime = rt, .count_max = HF_UNLIMITED,
                                     .bytes_max = options.bytes_max, .evict = HF_EVICT_S3FIFO);
     if (status == HF_OK && (store != NULL || options.file != NULL)) {
-        status = store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
+        status =
+            store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
         status = status != HF_OK ? hf_depot_raise(depot, &op) : HF_OK;
     } else if (status != HF_OK) {
         hf_store_close(store);
@@ -201,7 +204,7 @@ void hf_depot_send_what_is_left(hf_depot *depot)
     hf_depot_tell(depot, &ask, act_start, "hf_depot_open");
 }
 
-/* ---- Closing -------------------------------------------------------------------------------------------------------------- */
+/* ---- Closing ----------------------------------------------------------------------------------------------------- */
 
 static bool is_idle(const hf_depot *depot)
 {
@@ -266,7 +269,8 @@ hf_status hf_depot_close(hf_depot *depot)
     hf_op op;
     hf_op_init(&op);
     if (depot->owner != (const hf_fiber *)(void *)hf_self_get()) {
-        (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' must be closed by the fiber or thread that opened it", depot->name);
+        (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' must be closed by the fiber or thread that opened it",
+                      depot->name);
         return hf_depot_raise(depot, &op);
     }
     hf_spin_lock(&depot->lock);
@@ -289,7 +293,7 @@ hf_status hf_depot_close(hf_depot *depot)
     return HF_OK;
 }
 
-/* ---- Figures and settings ---------------------------------------------------------------------------------------------------- */
+/* ---- Figures and settings ---------------------------------------------------------------------------------------- */
 
 static void act_stat(hf_depot *depot, hf_post *post)
 {
@@ -306,7 +310,7 @@ static void act_stat(hf_depot *depot, hf_post *post)
     }
     hf_cache_counts memory = {0};
     HF_IGNORE(hf_cache_stats(depot->memory, &memory)); /* both are there */
-    counts->hits_memory += memory.hits; /* without the driver */
+    counts->hits_memory += memory.hits;                /* without the driver */
     counts->entries = memory.count;
     counts->bytes = memory.bytes;
     hf_depot_answer(depot, ask, HF_OK);

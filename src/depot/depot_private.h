@@ -1,9 +1,9 @@
 /* What the files of the depot share.
  *
- * One at a time: the state of a depot (slots, flights, writes, breakers, watchers) is changed by its driver and by nobody else.
- * Whoever has something to say posts it. If nobody drives, the poster does, until nothing is left; else it parks until it is
- * answered (drive.c). So no lock is held while memory is allocated or the user's functions are called, and every effect
- * happens in one place.
+ * One at a time: the state of a depot (slots, flights, writes, breakers, watchers) is changed by its driver and by
+ * nobody else. Whoever has something to say posts it. If nobody drives, the poster does, until nothing is left; else it
+ * parks until it is answered (drive.c). So no lock is held while memory is allocated or the user's functions are
+ * called, and every effect happens in one place.
  *
  *     caller, fetch, send          driver                                   thread of the store
  *     post ----------------------> act: decide, a change for a key
@@ -14,7 +14,8 @@
  *
  * depot-D1  Only the driver touches what is not marked otherwise. It is one fiber or thread at a time.
  * depot-D2  The changes of a key are decided, written and applied one after the other, in the order in which they came.
- * depot-D3  An ask is answered once, by the driver, unless it was aborted before; then its caller takes it back (`leave`).
+ * depot-D3  An ask is answered once, by the driver, unless it was aborted before; then its caller takes it back
+ * (`leave`).
  * depot-D4  A slot lives while somebody holds it: asks, a flight, watchers, changes, writes, a load.
  * depot-D5  What is visible is the entry with its pending writes folded in, in order (DP5); memory has the same.
  * depot-D6  Memory is changed after the commit, watchers and waiters hear of it after memory. */
@@ -48,36 +49,41 @@ struct hf_depot_timer_node {
     void (*ring)(hf_depot *depot, hf_depot_timer_node *timer);
 };
 
-/* ---- Entries and snapshots -------------------------------------------------------------------------------------------- */
+/* ---- Entries and snapshots --------------------------------------------------------------------------------------- */
 
-typedef enum hf_depot_entry_kind { HF_ENTRY_NONE, HF_ENTRY_VALUE, HF_ENTRY_ABSENT, HF_ENTRY_DELETED } hf_depot_entry_kind;
+typedef enum hf_depot_entry_kind {
+    HF_ENTRY_NONE,
+    HF_ENTRY_VALUE,
+    HF_ENTRY_ABSENT,
+    HF_ENTRY_DELETED
+} hf_depot_entry_kind;
 
 /* The base: what the origin last said about a key, and what became of asking it. Values are shared, never changed. */
 typedef struct hf_depot_entry {
     hf_depot_entry_kind kind;
-    bool is_unusable;         /* soft-invalidated */
-    hf_value *value;          /* of HF_ENTRY_VALUE */
-    hf_value *etag;           /* NUL-terminated text; NULL = none */
-    hf_value *last_modified;  /* the same */
-    int64_t validated_at;     /* when the origin last confirmed it */
-    int64_t max_age;          /* the origin's word; -1 = none */
-    uint32_t failures;        /* fetches that failed, in a row */
-    int64_t backoff_until;    /* not fetched before; 0 = no back-off */
-    uint64_t generation;      /* of its namespace, when it was validated */
-    uint64_t generation_all;  /* of the depot */
-    uint64_t version;         /* of what is visible */
+    bool is_unusable;        /* soft-invalidated */
+    hf_value *value;         /* of HF_ENTRY_VALUE */
+    hf_value *etag;          /* NUL-terminated text; NULL = none */
+    hf_value *last_modified; /* the same */
+    int64_t validated_at;    /* when the origin last confirmed it */
+    int64_t max_age;         /* the origin's word; -1 = none */
+    uint32_t failures;       /* fetches that failed, in a row */
+    int64_t backoff_until;   /* not fetched before; 0 = no back-off */
+    uint64_t generation;     /* of its namespace, when it was validated */
+    uint64_t generation_all; /* of the depot */
+    uint64_t version;        /* of what is visible */
 } hf_depot_entry;
 
 void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from); /* `to` is not initialised */
-void hf_entry_drop(hf_depot_entry *entry);                    /* its references */
+void hf_entry_drop(hf_depot_entry *entry);                          /* its references */
 /* Replaces what it holds. */
 void hf_entry_set(hf_depot_entry *entry, const hf_depot_entry *from);
 
 /* A namespace. Lives as long as the depot. */
 typedef struct hf_space {
     hf_key_node name;
-    _Atomic(uint64_t) generation; /* entries from before it are unusable ... */
-    _Atomic(uint64_t) hard;       /* ... and those from before this one are gone */
+    _Atomic(uint64_t) generation;        /* entries from before it are unusable ... */
+    _Atomic(uint64_t) hard;              /* ... and those from before this one are gone */
     uint64_t generation_last, hard_last; /* as decided; may not be written yet */
     char bytes[];
 } hf_space;
@@ -88,9 +94,9 @@ typedef struct hf_snap {
     hf_runtime *rt;
     hf_space *space;
     hf_depot_entry entry;
-    hf_value *value;    /* visible; NULL = none */
+    hf_value *value;          /* visible; NULL = none */
     hf_depot_entry_kind kind; /* visible */
-    bool is_pending;    /* writes are folded in */
+    bool is_pending;          /* writes are folded in */
     hf_depot_place place;
 } hf_snap;
 
@@ -109,7 +115,7 @@ static inline void hf_snap_unref(hf_snap *snap)
     }
 }
 
-/* ---- Writes ------------------------------------------------------------------------------------------------------------ */
+/* ---- Writes ------------------------------------------------------------------------------------------------------ */
 
 typedef enum hf_row_state { HF_ROW_WAITING, HF_ROW_SENDING, HF_ROW_DEAD } hf_row_state;
 
@@ -130,33 +136,33 @@ typedef struct hf_slot hf_slot;
 
 /* A write that is not settled. */
 typedef struct hf_pending {
-    hf_node node;     /* in slot->rows */
-    hf_node in_all;   /* in depot->rows, by sequence */
+    hf_node node;   /* in slot->rows */
+    hf_node in_all; /* in depot->rows, by sequence */
     hf_slot *slot;
     uint64_t sequence;
     hf_write_verb verb;
     hf_row_state state;
     bool is_origin_first; /* not on the disk, not folded */
     bool if_none;
-    bool is_held;        /* a change of it is being written: it is not sent meanwhile */
-    bool is_old;         /* of an earlier process, which may have sent it: takes no newer value */
-    bool is_forced;      /* client wins: sent with their etag */
+    bool is_held;   /* a change of it is being written: it is not sent meanwhile */
+    bool is_old;    /* of an earlier process, which may have sent it: takes no newer value */
+    bool is_forced; /* client wins: sent with their etag */
     hf_conflict on_conflict;
-    hf_value *data;      /* value or patch; NULL of a removal */
-    hf_value *if_match;  /* text; NULL = none */
+    hf_value *data;     /* value or patch; NULL of a removal */
+    hf_value *if_match; /* text; NULL = none */
     unsigned char id[HF_WRITE_ID_BYTES];
     uint32_t attempts;
-    uint32_t rounds;      /* of conflicts */
-    int64_t made_at;      /* wall */
-    hf_instant next_try;  /* not sent before */
-    hf_status status;     /* of the last attempt */
+    uint32_t rounds;     /* of conflicts */
+    int64_t made_at;     /* wall */
+    hf_instant next_try; /* not sent before */
+    hf_status status;    /* of the last attempt */
     char message[HF_ROW_MESSAGE_LEN];
     hf_depot_write *handles[4]; /* writes that became one; owned */
     size_t handle_count;
-    hf_list asks;         /* callers that wait for the origin's answer; under the lock */
+    hf_list asks; /* callers that wait for the origin's answer; under the lock */
 } hf_pending;
 
-/* ---- Slots: keys that something happens to ---------------------------------------------------------------------------- */
+/* ---- Slots: keys that something happens to ----------------------------------------------------------------------- */
 
 typedef enum hf_slot_load { HF_SLOT_UNKNOWN, HF_SLOT_LOADING, HF_SLOT_KNOWN } hf_slot_load;
 
@@ -168,23 +174,23 @@ struct hf_slot {
     hf_space *space;
     unsigned holds; /* depot-D4 */
     hf_slot_load load;
-    hf_depot_entry entry;          /* when known */
+    hf_depot_entry entry;    /* when known */
     hf_snap *snap;           /* visible, when known */
     hf_list loading;         /* asks; under the lock */
     hf_depot_flight *flight; /* NULL = none */
     hf_list watchers;
-    hf_list changes; /* the first is being written */
-    hf_list rows;    /* hf_pending, in order */
-    hf_pending *sending;  /* a row of it, while it is sent */
-    hf_node in_senders;   /* in depot->senders */
+    hf_list changes;     /* the first is being written */
+    hf_list rows;        /* hf_pending, in order */
+    hf_pending *sending; /* a row of it, while it is sent */
+    hf_node in_senders;  /* in depot->senders */
     hf_depot_timer_node send_timer;
-    uint64_t stirred; /* depot->stir of its last write or invalidation */
-    uint64_t answers; /* of the origin to writes, that changed the base */
+    uint64_t stirred;           /* depot->stir of its last write or invalidation */
+    uint64_t answers;           /* of the origin to writes, that changed the base */
     uint64_t voids, hard_voids; /* invalidations of this key */
     char bytes[];
 };
 
-/* ---- Asks: calls that wait ---------------------------------------------------------------------------------------------- */
+/* ---- Asks: calls that wait --------------------------------------------------------------------------------------- */
 
 typedef struct hf_ask hf_ask;
 struct hf_ask {
@@ -194,8 +200,8 @@ struct hf_ask {
     bool wants_out;    /* its abort came while the driver had it; under the lock */
     bool is_done;      /* answered by its own caller, who drives */
     hf_instant deadline;
-    hf_slot *slot;     /* held */
-    hf_op op;          /* a failure with a sentence */
+    hf_slot *slot;           /* held */
+    hf_op op;                /* a failure with a sentence */
     hf_failure_box *failure; /* or the failure of another; owned */
 
     const hf_depot_key_bytes *key;
@@ -204,20 +210,20 @@ struct hf_ask {
     bool is_prefetch;
     bool is_hard, drops;
     hf_urgency urgency;
-    hf_snap *snap;       /* the answer; a reference */
-    bool is_stale;       /* it is older than it should be */
+    hf_snap *snap; /* the answer; a reference */
+    bool is_stale; /* it is older than it should be */
     int64_t age;
-    int64_t asked_at;    /* wall; of a get */
+    int64_t asked_at; /* wall; of a get */
     int64_t retry_after;
     hf_depot_place place;
-    hf_pending *row;     /* of a write: made by the caller, taken by the driver */
+    hf_pending *row; /* of a write: made by the caller, taken by the driver */
     uint64_t if_version;
     hf_depot_flight *flight; /* that it waits for */
     hf_pending *waits_row;   /* that it waits for */
-    void *what;          /* other arguments */
+    void *what;              /* other arguments */
 };
 
-/* ---- Flights ------------------------------------------------------------------------------------------------------------- */
+/* ---- Flights ----------------------------------------------------------------------------------------------------- */
 
 struct hf_reply {
     hf_runtime *rt;
@@ -225,7 +231,7 @@ struct hf_reply {
     hf_value *value;
     hf_value *etag;
     hf_value *last_modified;
-    int64_t max_age;     /* -1 = not said */
+    int64_t max_age; /* -1 = not said */
     bool is_not_modified;
     bool has_class;
     hf_reply_class why;
@@ -238,77 +244,77 @@ void hf_reply_clear(hf_reply *reply);
 struct hf_depot_flight {
     hf_work work;
     hf_depot *depot;
-    hf_slot *slot;        /* held */
-    unsigned refs;        /* the slot's, the work's, and one per ask; of the driver */
-    hf_node node;         /* in depot->queue while it waits for a permit */
-    hf_node in_all;       /* in depot->all_flights */
-    hf_list waiters;      /* asks; under the lock */
-    unsigned holders;     /* waiters, watchers and the depot */
-    bool is_refresh;      /* the depot holds it */
-    bool is_running;      /* its fiber is on its way */
-    bool is_over;         /* left its slot */
-    bool is_landing;      /* what it brought is being written */
-    bool is_void;         /* the key was written or invalidated: what it brings is not kept, and it flies again */
-    bool is_conditional;  /* may be asked with etag and last_modified */
+    hf_slot *slot;       /* held */
+    unsigned refs;       /* the slot's, the work's, and one per ask; of the driver */
+    hf_node node;        /* in depot->queue while it waits for a permit */
+    hf_node in_all;      /* in depot->all_flights */
+    hf_list waiters;     /* asks; under the lock */
+    unsigned holders;    /* waiters, watchers and the depot */
+    bool is_refresh;     /* the depot holds it */
+    bool is_running;     /* its fiber is on its way */
+    bool is_over;        /* left its slot */
+    bool is_landing;     /* what it brought is being written */
+    bool is_void;        /* the key was written or invalidated: what it brings is not kept, and it flies again */
+    bool is_conditional; /* may be asked with etag and last_modified */
     hf_urgency urgency;
-    uint64_t began;       /* depot->stir when it began */
-    uint64_t answers;     /* slot->answers when it began */
+    uint64_t began;   /* depot->stir when it began */
+    uint64_t answers; /* slot->answers when it began */
     uint64_t generation, generation_all;
-    unsigned rounds;      /* flown again because of an invalidation */
+    unsigned rounds;                /* flown again because of an invalidation */
     hf_value *etag, *last_modified; /* that it asks with */
     hf_reply reply;
     hf_post landed;
     hf_status work_status; /* of its fiber, whose last act is to set them */
     hf_failure_box *work_failure;
-    hf_status status;     /* of its end; of the driver */
+    hf_status status; /* of its end; of the driver */
     hf_failure_box *failure;
     hf_reply_class why;
     int64_t retry_after;
-    bool was_denied;      /* the breaker refused it */
+    bool was_denied; /* the breaker refused it */
     unsigned origin;
     bool is_probe;
 };
 
-/* ---- Changes -------------------------------------------------------------------------------------------------------------- */
+/* ---- Changes ----------------------------------------------------------------------------------------------------- */
 
 enum { HF_CHANGE_WRITES_MAX = 6 };
 #define HF_DEPOT_ROW_LEN_MAX ((size_t)64 * 1024 * 1024) /* a value of the largest size, with its etag */
 
 /* One change: what is to be written, and what happens when it is. */
 struct hf_change {
-    hf_node node;       /* in slot->changes */
-    hf_node in_batch;   /* in depot->batch, then in depot->committing */
-    hf_slot *slot;      /* held; NULL = it concerns no key */
+    hf_node node;     /* in slot->changes */
+    hf_node in_batch; /* in depot->batch, then in depot->committing */
+    hf_slot *slot;    /* held; NULL = it concerns no key */
     /* Fills `next` and the writes by what the slot is now. A failure ends the change with `apply`. */
     hf_status (*decide)(hf_depot *depot, hf_change *change);
     /* It is written, or (status) it is not. Frees the change. */
     void (*apply)(hf_depot *depot, hf_change *change, hf_status status);
-    hf_op op;           /* of a failure */
-    hf_depot_entry next;      /* the entry afterwards */
-    hf_snap *snap;      /* what is visible afterwards; NULL = the entry stays as it is */
-    bool is_synced;     /* the commit must be durable */
+    hf_op op;            /* of a failure */
+    hf_depot_entry next; /* the entry afterwards */
+    hf_snap *snap;       /* what is visible afterwards; NULL = the entry stays as it is */
+    bool is_synced;      /* the commit must be durable */
     hf_write writes[HF_CHANGE_WRITES_MAX];
     size_t write_count;
     hf_buf rows[HF_CHANGE_WRITES_MAX]; /* bytes of the records */
-    hf_list asks;       /* callers that wait for it; under the lock */
+    hf_list asks;                      /* callers that wait for it; under the lock */
     hf_depot_flight *flight;
     hf_pending *row;
     hf_space *space;
     bool is_hard, drops, is_all;
-    bool is_ignored;    /* nothing changes */
-    bool is_answer;     /* the base is what the origin answered to a write */
-    hf_pending *mate;   /* the row that takes the new value */
-    hf_value *merged;   /* of a conflict; a reference */
-    void *what;         /* of a send */
+    bool is_ignored;  /* nothing changes */
+    bool is_answer;   /* the base is what the origin answered to a write */
+    hf_pending *mate; /* the row that takes the new value */
+    hf_value *merged; /* of a conflict; a reference */
+    void *what;       /* of a send */
     hf_status status;
     uint64_t number;
     hf_depot_place place;
 };
 
-/* ---- Watchers ------------------------------------------------------------------------------------------------------------- */
+/* ---- Watchers ---------------------------------------------------------------------------------------------------- */
 
 struct hf_watcher {
-    hf_spin lock; /* first: hf_wait.object. Guards the queue */
+    hf_spin lock;    /* first: hf_wait.object. Guards the queue */
     hf_depot *depot; /* a reference */
     hf_node node;    /* in slot->watchers */
     hf_slot *slot;   /* held; NULL = closed */
@@ -317,11 +323,11 @@ struct hf_watcher {
     size_t capacity;
     hf_span refresh;
     hf_depot_timer_node timer; /* of .refresh */
-    hf_depot_flight *flight; /* held */
-    bool has_value;          /* it was shown one, and not GONE after it */
-    bool is_loading;         /* it was told LOADING, and nothing after it */
-    hf_node in_all;          /* in depot->all_watchers */
-    hf_depot_event *events; /* a ring */
+    hf_depot_flight *flight;   /* held */
+    bool has_value;            /* it was shown one, and not GONE after it */
+    bool is_loading;           /* it was told LOADING, and nothing after it */
+    hf_node in_all;            /* in depot->all_watchers */
+    hf_depot_event *events;    /* a ring */
     size_t first, count;
     uint64_t dropped;
     bool is_closed; /* the depot is gone */
@@ -331,7 +337,7 @@ struct hf_watcher {
     bool has_seen;
 };
 
-/* ---- Housekeeping: housekeep.c ---------------------------------------------------------------------------------------------- */
+/* ---- Housekeeping: housekeep.c ----------------------------------------------------------------------------------- */
 
 typedef struct hf_depot_keeping {
     hf_depot *depot;
@@ -349,7 +355,7 @@ typedef struct hf_depot_keeping {
 /* By the driver, once. */
 void hf_depot_keep_house(hf_depot *depot);
 
-/* ---- The depot ------------------------------------------------------------------------------------------------------------ */
+/* ---- The depot --------------------------------------------------------------------------------------------------- */
 
 enum { HF_ORIGINS = 64 };
 
@@ -360,12 +366,12 @@ struct hf_depot {
     const hf_fiber *_Atomic driver; /* who drives: a callback of the depot must not call it */
     unsigned users;                 /* calls inside */
     bool is_closing;
-    hf_list keeper_waits;           /* the keeper, when it sleeps */
+    hf_list keeper_waits; /* the keeper, when it sleeps */
     bool keeper_ends;
-    bool timer_moved;    /* the keeper sleeps until another moment than the first timer's */
-    bool tick_is_posted; /* `tick` is in the inbox */
+    bool timer_moved;     /* the keeper sleeps until another moment than the first timer's */
+    bool tick_is_posted;  /* `tick` is in the inbox */
     hf_list closer_waits; /* hf_depot_close, until no call is inside */
-    atomic_uint refs; /* the owner's, and one per watcher */
+    atomic_uint refs;     /* the owner's, and one per watcher */
 
     hf_runtime *rt;
     const char *name;
@@ -382,17 +388,17 @@ struct hf_depot {
     _Atomic(uint64_t) generation; /* of all */
     _Atomic(uint64_t) hard;
     uint64_t generation_last, hard_last; /* as decided; may not be written yet */
-    uint64_t stir; /* counts writes and invalidations, over all keys */
+    uint64_t stir;                       /* counts writes and invalidations, over all keys */
 
     hf_list all_flights;
     hf_list all_watchers;
-    hf_list queue[3];      /* flights that wait for a permit, by urgency: high, normal, low */
-    size_t flights;        /* that fly */
-    size_t flight_count;   /* in all */
-    size_t refreshes;      /* held by the depot */
-    size_t sends;          /* under way */
-    size_t works;          /* fibers under way */
-    size_t loads;          /* reads under way */
+    hf_list queue[3];    /* flights that wait for a permit, by urgency: high, normal, low */
+    size_t flights;      /* that fly */
+    size_t flight_count; /* in all */
+    size_t refreshes;    /* held by the depot */
+    size_t sends;        /* under way */
+    size_t works;        /* fibers under way */
+    size_t loads;        /* reads under way */
     hf_breaker breakers[HF_ORIGINS];
     bool is_offline;
     bool is_ending; /* nothing new is sent or fetched */
@@ -406,7 +412,7 @@ struct hf_depot {
     hf_list batch;            /* changes that wait for the next commit */
     hf_list committing;       /* changes of the commit under way */
     bool is_committing;
-    hf_status broken;         /* the source takes nothing any more */
+    hf_status broken; /* the source takes nothing any more */
 
     hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
     hf_list senders; /* slots with a write that may be sent now */
@@ -414,7 +420,7 @@ struct hf_depot {
     hf_depot_keeping keeping;
     hf_depot_counts counts;
     int64_t complained_at; /* the log heard of values that were not kept */
-    hf_ask *closer; /* hf_depot_close, until nothing is under way */
+    hf_ask *closer;        /* hf_depot_close, until nothing is under way */
     hf_post tick;
 };
 
@@ -431,7 +437,7 @@ static inline double hf_depot_chance(hf_depot *depot)
 /* By a fiber of a flight. */
 double hf_depot_chance_of(hf_depot *depot);
 
-/* ---- drive.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- drive.c ----------------------------------------------------------------------------------------------------- */
 
 /* Posts, and drives unless somebody else does. Outside the library. */
 void hf_depot_post(hf_depot *depot, hf_post *post);
@@ -465,7 +471,7 @@ void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post
 /* The keeper ends when it is told. */
 void hf_depot_end_keeper(hf_depot *depot);
 
-/* ---- depot.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- depot.c ----------------------------------------------------------------------------------------------------- */
 
 /* hf_depot_open with a store of the depot's tables instead of a file; takes it, also on failure. NULL = none. */
 hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depot_options *options, hf_store *store);
@@ -474,12 +480,12 @@ void hf_depot_send_what_is_left(hf_depot *depot);
 void hf_depot_look_at_end(hf_depot *depot);
 void hf_depot_unref(hf_depot *depot);
 
-/* ---- snap.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- snap.c ------------------------------------------------------------------------------------------------------ */
 
 hf_space *hf_depot_space(hf_depot *depot, hf_str ns); /* NULL = no memory */
 /* Takes its own references. NULL = no memory. */
-hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
-                     bool is_pending, hf_depot_place place);
+hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind,
+                     hf_value *value, bool is_pending, hf_depot_place place);
 /* Whether a hard invalidation, or any, came after the entry. */
 bool hf_entry_is_gone(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
 bool hf_entry_is_unusable(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
@@ -500,7 +506,7 @@ static inline const char *hf_value_text(const hf_value *value)
     return value != NULL ? hf_value_data(value) : NULL;
 }
 
-/* ---- slot.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- slot.c ------------------------------------------------------------------------------------------------------ */
 
 /* Finds or makes the slot of a key, and holds it. NULL = no memory. */
 hf_slot *hf_slot_hold(hf_depot *depot, hf_str key);
@@ -509,18 +515,20 @@ static inline hf_str hf_slot_key(const hf_slot *slot)
 {
     return hf_str_of_len(slot->bytes, slot->key.len);
 }
-/* Whether it is known; else it begins to load, and `ask` (may be NULL) is acted on again when it is. False with an ask that wants out: it was
- * answered. */
+/* Whether it is known; else it begins to load, and `ask` (may be NULL) is acted on again when it is. False with an ask
+ * that wants out: it was answered. */
 bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
-/* The visible value of `entry` with the pending writes of the slot folded in: without `except`, or with `more` in its place; `more` without `except` comes
- * last. A patch that does not fit any more is left out, but one that comes last is a failure. Fails: what .apply returned. */
+/* The visible value of `entry` with the pending writes of the slot folded in: without `except`, or with `more` in its
+ * place; `more` without `except` comes last. A patch that does not fit any more is left out, but one that comes last is
+ * a failure. Fails: what .apply returned. */
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
-                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending);
+                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
+                       bool *ret_is_pending);
 /* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
 void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
 
-/* ---- flight.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- flight.c ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the origin is not asked for this key now; `*ret_wait`: for how long at least. */
 bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t *ret_wait);
@@ -546,13 +554,13 @@ hf_breaker_end hf_depot_end_of(hf_status status, hf_reply_class why);
 /* On such a fiber: asks the breaker. Fails: HF_ERR_UNAVAILABLE, HF_ERR_CANCELED. */
 hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe);
 
-/* ---- read.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 void hf_read_act(hf_depot *depot, hf_post *post);
 /* The flight of these asks is over. */
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
 
-/* ---- change.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- change.c ---------------------------------------------------------------------------------------------------- */
 
 hf_change *hf_change_new(hf_depot *depot, hf_slot *slot); /* holds the slot; NULL = no memory */
 void hf_change_free(hf_depot *depot, hf_change *change);
@@ -561,16 +569,17 @@ void hf_change_begin(hf_depot *depot, hf_change *change);
 /* Adds a row of a table to the writes. */
 hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key key);
 void hf_change_delete(hf_depot *depot, hf_change *change, hf_table table, hf_key key);
-/* By `decide`, when `next` is set: makes the snapshot, counts the version, and adds the row of the entry to the writes. */
+/* By `decide`, when `next` is set: makes the snapshot, counts the version, and adds the row of the entry to the
+ * writes. */
 hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more);
-/* By `apply`: entry and snapshot become those of the slot; memory, then watchers (depot-D6). `is_renewed`: watchers hear of it although the
- * value is the same. */
+/* By `apply`: entry and snapshot become those of the slot; memory, then watchers (depot-D6). `is_renewed`: watchers
+ * hear of it although the value is the same. */
 void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed);
 /* Answers all callers that wait for the change. */
 void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status);
 void hf_depot_commit(hf_depot *depot);
 
-/* ---- write.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- write.c ----------------------------------------------------------------------------------------------------- */
 
 void hf_depot_start_sends(hf_depot *depot);
 /* The writes of a slot have changed: the first one is sent when it may be. */
@@ -588,7 +597,7 @@ void hf_pending_end_all(hf_depot *depot);
 /* The same for handles of writes that are left. */
 void hf_depot_drop_rows(hf_depot *depot);
 
-/* ---- watch.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- watch.c ----------------------------------------------------------------------------------------------------- */
 
 /* The visible value of the slot has changed, or its age has. */
 void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed);
@@ -601,7 +610,7 @@ void hf_watch_close_all(hf_depot *depot);
 /* The slot's flight is over: no watcher holds it any more. */
 void hf_watch_landed(hf_slot *slot);
 
-/* ---- source.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- source.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_source hf_source;
 typedef struct hf_load hf_load;
@@ -623,7 +632,7 @@ void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
 /* By the source: the change is written, or not. */
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
 
-/* ---- row.c: records of the file ------------------------------------------------------------------------------------------------ */
+/* ---- row.c: records of the file ---------------------------------------------------------------------------------- */
 
 void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry);
 /* Takes references; false: the bytes are not an entry, or there is no memory (`*ret_no_memory`). */

@@ -4,13 +4,13 @@
  *     ask:    the same, then park until answered. A cancel or a deadline takes the ask out of the inbox or of the list it waits in
  *             (`abort_ask`); while the driver has it, it is only marked, and the driver answers it when it would park it.
  *
- * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's functions: they wake the
- * keeper, a fiber of the depot. It also watches the timers. */
+ * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's
+ * functions: they wake the keeper, a fiber of the depot. It also watches the timers. */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
 
-/* ---- Driving -------------------------------------------------------------------------------------------------------- */
+/* ---- Driving ----------------------------------------------------------------------------------------------------- */
 
 static void settle(hf_depot *depot)
 {
@@ -27,7 +27,7 @@ static void drive(hf_depot *depot)
     atomic_store_explicit(&depot->driver, self, memory_order_relaxed);
     for (;;) {
         hf_spin_lock(&depot->lock);
-        hf_assert(depot->is_driven);                           /* depot-D1 */
+        hf_assert(depot->is_driven);                      /* depot-D1 */
         hf_node *node = hf_list_pop_front(&depot->inbox); /* the rest stays, where an abort finds it */
         hf_spin_unlock(&depot->lock);
         hf_post *post = node != NULL ? HF_CONTAINER(node, hf_post, node) : NULL;
@@ -109,7 +109,7 @@ void hf_depot_post_quietly(hf_depot *depot, hf_post *post)
     }
 }
 
-/* ---- Asks ----------------------------------------------------------------------------------------------------------- */
+/* ---- Asks -------------------------------------------------------------------------------------------------------- */
 
 static bool abort_ask(hf_wait *wait)
 {
@@ -255,7 +255,8 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
         status = ask->wait.status;
     } else {
         status = hf_park(self, &ask->wait, ask->deadline);
-        was_aborted = (status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT || status == HF_ERR_NOMEM) && ask->slot != NULL;
+        was_aborted =
+            (status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT || status == HF_ERR_NOMEM) && ask->slot != NULL;
     }
     if (ask->failure != NULL) {
         hf_self_fail(self, ask->failure);
@@ -298,7 +299,7 @@ void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post
     hf_leave(self);
 }
 
-/* ---- The keeper ------------------------------------------------------------------------------------------------------- */
+/* ---- The keeper -------------------------------------------------------------------------------------------------- */
 
 static bool abort_keeper(hf_wait *wait)
 {
@@ -369,7 +370,8 @@ hf_status hf_depot_keeper(void *arg)
         if (drives) {
             depot->is_driven = true;
         } else if (sleeps) {
-            /* The heap belongs to the driver; while somebody drives, after_driving wakes the keeper if the first timer moves. */
+            /* The heap belongs to the driver; while somebody drives, after_driving wakes the keeper if the first timer
+             * moves. */
             first = depot->is_driven || is_canceled ? NULL : hf_heap_first(&depot->timers);
             hf_list_push_back(&depot->keeper_waits, &wait.node);
             depot->timer_moved = depot->is_driven;
@@ -400,7 +402,7 @@ void hf_depot_end_keeper(hf_depot *depot)
     wake(depot, keeper);
 }
 
-/* ---- Verbs ------------------------------------------------------------------------------------------------------------ */
+/* ---- Verbs ------------------------------------------------------------------------------------------------------- */
 
 hf_status hf_depot_raise(hf_depot *depot, const hf_op *op)
 {
@@ -431,8 +433,9 @@ hf_status hf_depot_enter(hf_depot *depot, const char *verb)
     HF_TRY(hf_depot_check_place(depot->rt, verb));
     const hf_fiber *self = (const hf_fiber *)(void *)hf_self_get();
     if (self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self) {
-        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s was called by a function that depot '%s' has called: it must not wait for the depot",
-                         verb, depot->name);
+        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb,
+                         "%s was called by a function that depot '%s' has called: it must not wait for the depot", verb,
+                         depot->name);
         return hf_depot_raise(depot, &op);
     }
     hf_spin_lock(&depot->lock);
@@ -451,7 +454,8 @@ void hf_depot_leave(hf_depot *depot)
     hf_spin_lock(&depot->lock);
     hf_assert(depot->users > 0);
     depot->users--;
-    /* The closer waits for the last call; it looks again when the keeper drives. From the unlock on the depot may be gone. */
+    /* The closer waits for the last call; it looks again when the keeper drives. From the unlock on the depot may be
+     * gone. */
     hf_wait *closer = NULL;
     if (depot->users == 0 && depot->is_closing) {
         hf_node *node = hf_list_pop_front(&depot->closer_waits);

@@ -4,14 +4,15 @@
  *                ^                    |
  *                +-- flies again -----+   the key was invalidated meanwhile: what it brought is thrown away (DP3)
  *
- * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key is free at once (DP7). */
+ * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key
+ * is free at once (DP7). */
 #include "depot/depot_private.h"
 
 #include "base/canary.h"
 
 enum { ROUNDS_MAX = 3 };
 
-/* ---- Whether the origin may be asked ---------------------------------------------------------------------------------------- */
+/* ---- Whether the origin may be asked ----------------------------------------------------------------------------- */
 
 unsigned hf_depot_origin(hf_depot *depot, hf_str key)
 {
@@ -33,7 +34,8 @@ bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t
         *ret_wait = left;
         return true;
     }
-    return hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], hf_rt_now(depot->rt).ns, ret_wait);
+    return hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], hf_rt_now(depot->rt).ns,
+                              ret_wait);
 }
 
 typedef struct permit_ask {
@@ -49,7 +51,8 @@ static void act_permit(hf_depot *depot, hf_post *post)
     hf_depot_answer(depot, &permit->ask,
                     may ? HF_OK
                         : hf_fail(&permit->ask.op, HF_ERR_UNAVAILABLE,
-                                  "the origin of depot '%s' failed several times and is not asked for a while", depot->name));
+                                  "the origin of depot '%s' failed several times and is not asked for a while",
+                                  depot->name));
 }
 
 hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe)
@@ -60,7 +63,7 @@ hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe)
     return HF_OK;
 }
 
-/* ---- The fiber of a flight -------------------------------------------------------------------------------------------------- */
+/* ---- The fiber of a flight --------------------------------------------------------------------------------------- */
 
 hf_instant hf_depot_attempt_deadline(const hf_depot *depot)
 {
@@ -86,10 +89,10 @@ hf_reply_class hf_depot_classify(const hf_reply *reply, hf_status status)
 
 hf_breaker_end hf_depot_end_of(hf_status status, hf_reply_class why)
 {
-    return status == HF_OK                     ? HF_BREAKER_ANSWERED
-           : status == HF_ERR_CANCELED         ? HF_BREAKER_CANCELED
-           : hf_class_info_of(why)->counts     ? HF_BREAKER_FAILED
-                                               : HF_BREAKER_ANSWERED;
+    return status == HF_OK                 ? HF_BREAKER_ANSWERED
+           : status == HF_ERR_CANCELED     ? HF_BREAKER_CANCELED
+           : hf_class_info_of(why)->counts ? HF_BREAKER_FAILED
+                                           : HF_BREAKER_ANSWERED;
 }
 
 typedef struct fetching {
@@ -110,7 +113,8 @@ static hf_status check_reply(hf_depot_flight *flight)
     hf_reply *reply = &flight->reply;
     if (reply->value == NULL && !reply->is_not_modified) {
         flight->why = HF_REPLY_INVALID;
-        return hf_raise(HF_ERR_INVALID, "the fetcher of depot '%s' returned HF_OK without a value", flight->depot->name);
+        return hf_raise(HF_ERR_INVALID, "the fetcher of depot '%s' returned HF_OK without a value",
+                        flight->depot->name);
     }
     if (reply->value == NULL && flight->etag == NULL && flight->last_modified == NULL) {
         flight->why = HF_REPLY_INVALID;
@@ -176,7 +180,7 @@ static void flight_work_unref(hf_work *work)
 
 static const hf_work_kind FLIGHT = {flight_run, flight_end, flight_work_unref};
 
-/* ---- Boarding and leaving --------------------------------------------------------------------------------------------------- */
+/* ---- Boarding and leaving ---------------------------------------------------------------------------------------- */
 
 static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
 {
@@ -335,7 +339,7 @@ void hf_depot_start_flights(hf_depot *depot)
     }
 }
 
-/* ---- Landing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Landing ----------------------------------------------------------------------------------------------------- */
 
 static void tell_waiters(hf_depot *depot, hf_depot_flight *flight)
 {
@@ -446,7 +450,8 @@ static bool is_outdated(const hf_depot *depot, const hf_depot_flight *flight)
            flight->generation_all != atomic_load_explicit(&depot->generation, memory_order_relaxed);
 }
 
-/* Whether what is at hand is as fresh as every waiter has asked for: the origin has confirmed it since, or the rules say so. */
+/* Whether what is at hand is as fresh as every waiter has asked for: the origin has confirmed it since, or the rules
+ * say so. */
 static bool serves_all(hf_depot *depot, hf_depot_flight *flight)
 {
     const hf_slot *slot = flight->slot;
@@ -457,7 +462,8 @@ static bool serves_all(hf_depot *depot, hf_depot_flight *flight)
     {
         const hf_ask *ask = HF_CONTAINER(HF_CONTAINER(node, hf_wait, node), hf_ask, wait);
         hf_move move = hf_rule_get(&ask->rule, &at);
-        serves = serves && (slot->entry.validated_at >= ask->asked_at || move == HF_MOVE_SERVE || move == HF_MOVE_NOT_FOUND);
+        serves =
+            serves && (slot->entry.validated_at >= ask->asked_at || move == HF_MOVE_SERVE || move == HF_MOVE_NOT_FOUND);
     }
     hf_spin_unlock(&depot->lock);
     return serves;
@@ -479,8 +485,10 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
         change->is_ignored = true; /* from before the delete */
         return HF_OK;
     }
-    bool is_answer = flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
-    if (is_answer && flight->answers != slot->answers && !HF_CANARY(HF_BUG_OLDER_THAN_ANSWER)) { /* the answer to a write is newer than what this one asked */
+    bool is_answer =
+        flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
+    /* The answer to a write is newer than what this one asked. */
+    if (is_answer && flight->answers != slot->answers && !HF_CANARY(HF_BUG_OLDER_THAN_ANSWER)) {
         if (!serves_all(depot, flight)) {
             return HF_ERR_AGAIN;
         }
@@ -496,7 +504,8 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
         decide_absent(depot, flight, &change->next);
     } else {
         change->next.failures++;
-        change->next.backoff_until = hf_depot_wall(depot) + hf_rule_backoff(change->next.failures, hf_depot_chance(depot));
+        change->next.backoff_until =
+            hf_depot_wall(depot) + hf_rule_backoff(change->next.failures, hf_depot_chance(depot));
     }
     HF_TRY(hf_change_fold(depot, change, NULL, NULL));
     if (flight->status == HF_OK && flight->reply.value == NULL && change->write_count > 0) {
@@ -561,7 +570,8 @@ static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
         flight_unref(depot, flight);
         return;
     }
-    if (change->snap != NULL && is_outdated(depot, flight)) { /* invalidated while it was written: the generations say so on the disk, too */
+    /* Invalidated while it was written: the generations say so on the disk, too. */
+    if (change->snap != NULL && is_outdated(depot, flight)) {
         hf_change_show(depot, change, false);
         fly_again(depot, flight);
         hf_change_free(depot, change);
@@ -600,8 +610,8 @@ static void act_landed(hf_depot *depot, hf_post *post)
     hf_status ended = flight->work_status;
     bool is_told = !flight->was_denied && (ended != HF_ERR_CANCELED || flight->is_probe);
     if (is_told) {
-        hf_breaker_tell(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns,
-                        hf_depot_end_of(ended, flight->why), flight->is_probe);
+        hf_breaker_tell(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns, hf_depot_end_of(ended, flight->why),
+                        flight->is_probe);
     }
     if (ended != HF_OK) {
         depot->counts.fetch_failures++;
@@ -621,7 +631,8 @@ static void act_landed(hf_depot *depot, hf_post *post)
     if (change == NULL) {
         flight->status = HF_ERR_NOMEM;
         hf_box_unref(flight->failure);
-        flight->failure = hf_box_new(depot->rt, HF_ERR_NOMEM, NULL, "hf_depot_get", "no memory for a value of the depot", NULL);
+        flight->failure =
+            hf_box_new(depot->rt, HF_ERR_NOMEM, NULL, "hf_depot_get", "no memory for a value of the depot", NULL);
         conclude(depot, flight);
         flight_unref(depot, flight);
         return;

@@ -1,12 +1,13 @@
 /* Housekeeping: rows that nobody needs leave the file, some at a time, while the depot works.
  *
- * A pass walks over all entries in steps of STEP_ROWS rows or STEP_LEN bytes, one step every STEP_NS. A row goes if its value was invalidated for good, if it was
- * not validated for `.keep`, or if the file is over `.file_max` and the value is among those that were not validated for longest: each pass counts the
- * bytes by age, and the next one takes its cutoff from that. A row is read once more under its key's slot before it goes, and stays if something happens
- * to the key: a write that waits, a watcher, a fetch (depot-D2). */
+ * A pass walks over all entries in steps of STEP_ROWS rows or STEP_LEN bytes, one step every STEP_NS. A row goes if its
+ * value was invalidated for good, if it was not validated for `.keep`, or if the file is over `.file_max` and the value
+ * is among those that were not validated for longest: each pass counts the bytes by age, and the next one takes its
+ * cutoff from that. A row is read once more under its key's slot before it goes, and stays if something happens to the
+ * key: a write that waits, a watcher, a fetch (depot-D2). */
 #include "depot/depot_private.h"
 
-static const int64_t STEP_NS = 50000000;             /* between two steps */
+static const int64_t STEP_NS = 50000000;                  /* between two steps */
 static const int64_t PASS_NS = INT64_C(600) * 1000000000; /* between two passes */
 enum { STEP_ROWS = 64, STEP_LEN = 256 * 1024 };
 
@@ -33,7 +34,7 @@ static bool is_forgotten(const hf_depot *depot, const hf_space *space, const hf_
     return age > depot->options.keep.ns || class_of(age) >= depot->keeping.cutoff;
 }
 
-/* ---- One row ------------------------------------------------------------------------------------------------------------ */
+/* ---- One row ----------------------------------------------------------------------------------------------------- */
 
 static hf_status decide_forget(hf_depot *depot, hf_change *change)
 {
@@ -79,7 +80,7 @@ static void forget(hf_depot *depot, hf_str key)
     }
 }
 
-/* ---- Passes --------------------------------------------------------------------------------------------------------------- */
+/* ---- Passes ------------------------------------------------------------------------------------------------------ */
 
 /* The cutoff for the next pass: what is older takes the bytes that are too many. */
 static unsigned choose_cutoff(const hf_depot *depot)

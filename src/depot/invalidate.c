@@ -3,7 +3,7 @@
 
 #include "fiber/verbs.h"
 
-/* ---- One key --------------------------------------------------------------------------------------------------------------- */
+/* ---- One key ----------------------------------------------------------------------------------------------------- */
 
 static hf_status decide_key(hf_depot *depot, hf_change *change)
 {
@@ -88,7 +88,7 @@ hf_status hf_depot_invalidate_with(hf_depot *depot, hf_depot_key key, const hf_d
     return status;
 }
 
-/* ---- A namespace, or all ------------------------------------------------------------------------------------------------------ */
+/* ---- A namespace, or all ----------------------------------------------------------------------------------------- */
 
 static hf_status decide_space(hf_depot *depot, hf_change *change)
 {
@@ -101,7 +101,8 @@ static hf_status decide_space(hf_depot *depot, hf_change *change)
     change->number = generation;
     if (depot->source != NULL) {
         hf_buf *out = space != NULL
-                          ? hf_change_put(depot, change, HF_TABLE_SPACE, (hf_key){.text = hf_str_of_len(space->bytes, space->name.len)})
+                          ? hf_change_put(depot, change, HF_TABLE_SPACE,
+                                          (hf_key){.text = hf_str_of_len(space->bytes, space->name.len)})
                           : hf_change_put(depot, change, HF_TABLE_META, (hf_key){.text = HF_STR("generation")});
         hf_row_put_space(out, generation, hard);
     }
@@ -189,13 +190,15 @@ static void act_space(hf_depot *depot, hf_post *post)
     hf_change_begin(depot, change);
 }
 
-static hf_status invalidate_space(hf_depot *depot, const char *verb, const char *ns, const hf_depot_invalidate_options *options)
+static hf_status invalidate_space(hf_depot *depot, const char *verb, const char *ns,
+                                  const hf_depot_invalidate_options *options)
 {
     hf_ask ask = {.what = (void *)(uintptr_t)ns, .is_hard = options->hard};
     return hf_depot_ask(depot, &ask, act_space, verb, hf_nanoseconds(0));
 }
 
-hf_status hf_depot_invalidate_namespace_with(hf_depot *depot, const char *ns, const hf_depot_invalidate_options *options)
+hf_status hf_depot_invalidate_namespace_with(hf_depot *depot, const char *ns,
+                                             const hf_depot_invalidate_options *options)
 {
     HF_OPTIONS(hf_depot_invalidate_options, options, hf_depot_invalidate_namespace);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_invalidate_namespace));

@@ -1,4 +1,5 @@
-/* Keys as bytes: namespace, NUL, type, NUL, id. Neither of the first two has a NUL, so different keys have different bytes. */
+/* Keys as bytes: namespace, NUL, type, NUL, id. Neither of the first two has a NUL, so different keys have different
+ * bytes. */
 #ifndef HF_DEPOT_KEY_H
 #define HF_DEPOT_KEY_H
 

@@ -23,7 +23,8 @@ static void answer_unavailable(hf_depot *depot, hf_ask *ask, int64_t wait)
         (void)hf_fail(&ask->op, status, "depot '%s' is offline and has nothing at hand that would do", depot->name);
     } else {
         (void)hf_fail(&ask->op, status,
-                      "depot '%s' has nothing at hand that would do, and does not ask the origin for another %lld ms, because it failed",
+                      "depot '%s' has nothing at hand that would do, and does not ask the origin for another %lld ms, "
+                      "because it failed",
                       depot->name, (long long)(wait / 1000000));
     }
     hf_depot_answer(depot, ask, status);
@@ -122,7 +123,7 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
     hf_depot_answer(depot, ask, flight->status);
 }
 
-/* ---- Verbs ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Verbs ------------------------------------------------------------------------------------------------------- */
 
 static void fill_info(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place)
 {
@@ -146,8 +147,9 @@ static hf_status check_options(hf_op *op, const hf_depot_get_options *options)
     if (options->within.ns < 0) {
         return hf_fail(op, HF_ERR_INVALID, ".within is negative");
     }
-    return (unsigned)options->urgency <= HF_URGENCY_HIGH ? HF_OK
-                                                         : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)options->urgency);
+    return (unsigned)options->urgency <= HF_URGENCY_HIGH
+               ? HF_OK
+               : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)options->urgency);
 }
 
 typedef struct looking {
@@ -208,7 +210,8 @@ static hf_status get_by_driver(hf_depot *depot, hf_ask *ask, hf_value **ret_valu
     return status;
 }
 
-hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_value, const hf_depot_get_options *options)
+hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
+                            const hf_depot_get_options *options)
 {
     HF_OPTIONS(hf_depot_get_options, options, hf_depot_get);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_get));
@@ -218,7 +221,8 @@ hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_va
     if (check_get(&op, depot, key, ret_value, options, &bytes) != HF_OK) {
         return hf_depot_raise(depot, &op);
     }
-    hf_ask_rule rule = {.fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
+    hf_ask_rule rule = {
+        .fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
     if (get_at_once(depot, &bytes, &rule, ret_value, options->ret_info)) {
         return HF_OK;
     }

@@ -17,9 +17,9 @@ void hf_reply_clear(hf_reply *reply)
 }
 
 /* A reply comes from the library, so it has a runtime. */
-#define ENTER(self, verb, reply)                                                               \
-    HF_VERB_ENTER(self, verb, (reply) != NULL ? (reply)->rt : NULL);                           \
-    if ((reply) == NULL) {                                                                     \
+#define ENTER(self, verb, reply)                                                                 \
+    HF_VERB_ENTER(self, verb, (reply) != NULL ? (reply)->rt : NULL);                             \
+    if ((reply) == NULL) {                                                                       \
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, #verb " needs the reply of the request")); \
     }
 
@@ -104,7 +104,8 @@ hf_status hf_reply_fail_with(hf_reply *reply, hf_reply_class reply_class, const 
         HF_LEAVE(self, hf_refuse_at(self, info->status, "hf_reply_fail", "%s", options->message));
     }
     if (options->http_status != 0) {
-        HF_LEAVE(self, hf_refuse_at(self, info->status, "hf_reply_fail", "the origin answered %d", options->http_status));
+        HF_LEAVE(self,
+                 hf_refuse_at(self, info->status, "hf_reply_fail", "the origin answered %d", options->http_status));
     }
     HF_LEAVE(self, hf_refuse_at(self, info->status, "hf_reply_fail", "the origin failed: %s", info->name));
 }

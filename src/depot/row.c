@@ -1,5 +1,5 @@
-/* Records of the depot's file: bodies; the store's header with its checksum stands before them. Numbers are varints, texts have their length before them. The
- * first byte is the version. */
+/* Records of the depot's file: bodies; the store's header with its checksum stands before them. Numbers are varints,
+ * texts have their length before them. The first byte is the version. */
 #include "depot/depot_private.h"
 
 enum { ENTRY_VERSION = 1, PENDING_VERSION = 1, SPACE_VERSION = 1 };
@@ -116,7 +116,7 @@ static bool is_whole(const reader *in)
     return !in->is_bad && in->at == in->end;
 }
 
-/* ---- Entries ---------------------------------------------------------------------------------------------------------- */
+/* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
 void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry)
 {
@@ -160,7 +160,7 @@ bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memo
     return true;
 }
 
-/* ---- Writes ------------------------------------------------------------------------------------------------------------ */
+/* ---- Writes ------------------------------------------------------------------------------------------------------ */
 
 void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row)
 {
@@ -225,7 +225,7 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
     return true;
 }
 
-/* ---- Generations --------------------------------------------------------------------------------------------------------- */
+/* ---- Generations ------------------------------------------------------------------------------------------------- */
 
 void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard)
 {

@@ -4,7 +4,7 @@
 
 static const int64_t SECOND = 1000000000;
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 #define SERVE HF_MOVE_SERVE
 #define REFRESH HF_MOVE_SERVE_REFRESH
@@ -15,12 +15,12 @@ static const int64_t SECOND = 1000000000;
 /* WITHIN: the column for a value that is too old; one that is not is served. */
 static const hf_move MOVES[HF_LOCAL_COUNT][5] = {
     /*                      CACHED     WITHIN     NOW        OR_STALE   LOCAL */
-    [HF_LOCAL_NONE] =     {FETCH,     FETCH,     FETCH,     FETCH,     NOT_FOUND},
-    [HF_LOCAL_FRESH] =    {SERVE,     FETCH,     FETCH,     FETCH,     SERVE},
-    [HF_LOCAL_STALE] =    {REFRESH,   FETCH,     FETCH,     FETCH,     SERVE},
-    [HF_LOCAL_UNUSABLE] = {FETCH,     FETCH,     FETCH,     FETCH,     NOT_FOUND},
-    [HF_LOCAL_ABSENT] =   {NOT_FOUND, NOT_FOUND, FETCH,     FETCH,     NOT_FOUND},
-    [HF_LOCAL_DELETED] =  {NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND},
+    [HF_LOCAL_NONE] = {FETCH, FETCH, FETCH, FETCH, NOT_FOUND},
+    [HF_LOCAL_FRESH] = {SERVE, FETCH, FETCH, FETCH, SERVE},
+    [HF_LOCAL_STALE] = {REFRESH, FETCH, FETCH, FETCH, SERVE},
+    [HF_LOCAL_UNUSABLE] = {FETCH, FETCH, FETCH, FETCH, NOT_FOUND},
+    [HF_LOCAL_ABSENT] = {NOT_FOUND, NOT_FOUND, FETCH, FETCH, NOT_FOUND},
+    [HF_LOCAL_DELETED] = {NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND},
 };
 
 static bool is_value(hf_at_hand local)
@@ -83,7 +83,7 @@ bool hf_rule_is_fresh(int64_t now, int64_t validated_at, int64_t ttl)
     return hf_rule_age(now, validated_at) <= ttl && ttl > 0;
 }
 
-/* ---- Failures ------------------------------------------------------------------------------------------------------- */
+/* ---- Failures ---------------------------------------------------------------------------------------------------- */
 
 static const hf_class_info CLASSES[] = {
     [HF_REPLY_UNKNOWN] = {"unknown", HF_ERR_FAILED, true, true, true},
@@ -107,10 +107,12 @@ hf_reply_class hf_class_of_status(hf_status status)
         hf_status status;
         hf_reply_class reply_class;
     } TABLE[] = {
-        {HF_ERR_TIMEOUT, HF_REPLY_TIMEOUT},     {HF_ERR_IO, HF_REPLY_NETWORK},          {HF_ERR_RESET, HF_REPLY_NETWORK},
-        {HF_ERR_REFUSED, HF_REPLY_NETWORK},     {HF_ERR_CLOSED, HF_REPLY_NETWORK},      {HF_ERR_UNAVAILABLE, HF_REPLY_ORIGIN},
-        {HF_ERR_NOT_FOUND, HF_REPLY_NOT_FOUND}, {HF_ERR_DENIED, HF_REPLY_DENIED},       {HF_ERR_INVALID, HF_REPLY_INVALID},
-        {HF_ERR_TOO_BIG, HF_REPLY_INVALID},     {HF_ERR_MISUSE, HF_REPLY_INVALID},      {HF_ERR_UNSUPPORTED, HF_REPLY_INVALID},
+        {HF_ERR_TIMEOUT, HF_REPLY_TIMEOUT},     {HF_ERR_IO, HF_REPLY_NETWORK},
+        {HF_ERR_RESET, HF_REPLY_NETWORK},       {HF_ERR_REFUSED, HF_REPLY_NETWORK},
+        {HF_ERR_CLOSED, HF_REPLY_NETWORK},      {HF_ERR_UNAVAILABLE, HF_REPLY_ORIGIN},
+        {HF_ERR_NOT_FOUND, HF_REPLY_NOT_FOUND}, {HF_ERR_DENIED, HF_REPLY_DENIED},
+        {HF_ERR_INVALID, HF_REPLY_INVALID},     {HF_ERR_TOO_BIG, HF_REPLY_INVALID},
+        {HF_ERR_MISUSE, HF_REPLY_INVALID},      {HF_ERR_UNSUPPORTED, HF_REPLY_INVALID},
     };
     for (size_t i = 0; i < HF_COUNT_OF(TABLE); i++) {
         if (TABLE[i].status == status) {
@@ -177,7 +179,7 @@ int64_t hf_rule_send_pause(uint32_t attempts, int64_t retry_after, double chance
     return at_least((int64_t)((double)doubled(SECOND, attempts - 1, 300 * SECOND) * chance), retry_after);
 }
 
-/* ---- The breaker ---------------------------------------------------------------------------------------------------- */
+/* ---- The breaker ------------------------------------------------------------------------------------------------- */
 
 enum { PROBES = 1 };
 

@@ -1,4 +1,5 @@
-/* What a depot decides: pure functions of an entry, the clock and an event. Nothing here waits, allocates or knows a depot.
+/* What a depot decides: pure functions of an entry, the clock and an event. Nothing here waits, allocates or knows a
+ * depot.
  *
  * Times are nanoseconds of the wall clock. */
 #ifndef HF_DEPOT_RULES_H
@@ -8,7 +9,7 @@
 
 #include <holdfast/depot.h>
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_at_hand {
     HF_LOCAL_NONE,     /* nothing is at hand */
@@ -55,7 +56,7 @@ int64_t hf_rule_age(int64_t now, int64_t validated_at);
 /* ttl: of this value. */
 bool hf_rule_is_fresh(int64_t now, int64_t validated_at, int64_t ttl);
 
-/* ---- Failures ------------------------------------------------------------------------------------------------------- */
+/* ---- Failures ---------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_class_info {
     const char *name;
@@ -72,8 +73,8 @@ hf_reply_class hf_class_of_http(int http_status);
 /* Pauses. `chance`: 0 to 1, as hf_rule_chance makes it. */
 double hf_rule_chance(hf_rng *rng);
 #define HF_RETRY_AFTER_MAX (INT64_C(3600) * 1000000000)
-/* Before attempt `attempt` + 1 of a fetch, from 1 on: full jitter in [0, min(30 s, 200 ms x 2^(attempt - 1))], or what the origin asked for if
- * that is longer. */
+/* Before attempt `attempt` + 1 of a fetch, from 1 on: full jitter in [0, min(30 s, 200 ms x 2^(attempt - 1))], or what
+ * the origin asked for if that is longer. */
 int64_t hf_rule_retry_pause(int attempt, int64_t retry_after, double chance);
 /* Of a key, after its `failures`-th failed fetch in a row: min(30 s, 1 s x 2^failures), jittered. */
 #define HF_BACKOFF_MAX (INT64_C(30) * 1000000000)
@@ -81,7 +82,7 @@ int64_t hf_rule_backoff(uint32_t failures, double chance);
 /* Of a write, after `attempts` attempts: 1 s x 2^(attempts - 1), at most 5 min, jittered. */
 int64_t hf_rule_send_pause(uint32_t attempts, int64_t retry_after, double chance);
 
-/* ---- The breaker of an origin ---------------------------------------------------------------------------------------- */
+/* ---- The breaker of an origin ------------------------------------------------------------------------------------ */
 
 typedef enum hf_breaker_state { HF_BREAKER_CLOSED, HF_BREAKER_OPEN, HF_BREAKER_HALF_OPEN } hf_breaker_state;
 
@@ -95,7 +96,8 @@ typedef struct hf_breaker {
     int probes_left;    /* permits of a half-open one */
 } hf_breaker;
 
-/* Whether an attempt may go out now; a half-open breaker gives a permit for it. `*ret_is_probe`: it was such a permit. */
+/* Whether an attempt may go out now; a half-open breaker gives a permit for it. `*ret_is_probe`: it was such a
+ * permit. */
 bool hf_breaker_ask(hf_breaker *breaker, int64_t now, bool *ret_is_probe);
 /* The same without taking a permit; `*ret_wait`: how long it stays shut. */
 bool hf_breaker_is_shut(const hf_breaker *breaker, int64_t now, int64_t *ret_wait);

@@ -1,4 +1,5 @@
-/* Slots: what the depot knows of a key while something happens to it. A key to which nothing happens has no slot: it is in memory or in the source. */
+/* Slots: what the depot knows of a key while something happens to it. A key to which nothing happens has no slot: it is
+ * in memory or in the source. */
 #include "depot/depot_private.h"
 
 hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
@@ -46,7 +47,7 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
     hf_rt_free(depot->rt, slot, sizeof *slot + slot->key.len);
 }
 
-/* ---- Folding ----------------------------------------------------------------------------------------------------------- */
+/* ---- Folding ----------------------------------------------------------------------------------------------------- */
 
 /* Takes and gives a reference in `*value`. */
 static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry_kind *kind, hf_value **value)
@@ -77,7 +78,8 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry
 }
 
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
-                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value, bool *ret_is_pending)
+                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
+                       bool *ret_is_pending)
 {
     bool is_gone = hf_entry_is_gone(depot, slot->space, entry); /* DP3: a patch does not bring it back */
     hf_depot_entry_kind kind = is_gone ? HF_ENTRY_NONE : entry->kind;
@@ -90,7 +92,8 @@ hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entr
         if (row == NULL || !hf_pending_is_folded(row)) {
             continue;
         }
-        if (fold_one(depot, row, &kind, &value) == HF_OK) { /* a patch that does not fit any more is sent, but not seen */
+        /* A patch that does not fit any more is sent, but not seen. */
+        if (fold_one(depot, row, &kind, &value) == HF_OK) {
             is_pending = true;
         }
     }
@@ -108,7 +111,7 @@ hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entr
     return HF_OK;
 }
 
-/* ---- Loading ----------------------------------------------------------------------------------------------------------- */
+/* ---- Loading ----------------------------------------------------------------------------------------------------- */
 
 static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry, hf_depot_place place)
 {

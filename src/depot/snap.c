@@ -1,7 +1,7 @@
 /* Entries, snapshots, and the memory of the depot. */
 #include "depot/depot_private.h"
 
-/* ---- Entries ---------------------------------------------------------------------------------------------------------- */
+/* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
 void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from)
 {
@@ -35,7 +35,7 @@ hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space)
     };
 }
 
-/* ---- Namespaces --------------------------------------------------------------------------------------------------------- */
+/* ---- Namespaces -------------------------------------------------------------------------------------------------- */
 
 hf_space *hf_depot_space(hf_depot *depot, hf_str ns)
 {
@@ -56,7 +56,7 @@ hf_space *hf_depot_space(hf_depot *depot, hf_str ns)
     return space;
 }
 
-/* ---- Snapshots ---------------------------------------------------------------------------------------------------------- */
+/* ---- Snapshots --------------------------------------------------------------------------------------------------- */
 
 static void snap_release(void *data)
 {
@@ -66,8 +66,8 @@ static void snap_release(void *data)
     hf_rt_free(snap->rt, snap, sizeof *snap);
 }
 
-hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind, hf_value *value,
-                     bool is_pending, hf_depot_place place)
+hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind,
+                     hf_value *value, bool is_pending, hf_depot_place place)
 {
     hf_snap *snap = hf_rt_alloc(depot->rt, sizeof *snap);
     if (snap == NULL) {
@@ -142,7 +142,7 @@ hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now)
     };
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 hf_snap *hf_memory_get(hf_depot *depot, hf_str key)
 {

@@ -30,11 +30,12 @@ static void report_damage(hf_depot *depot, const char *what, const char *message
 {
     depot->counts.damaged++;
     if (depot->counts.damaged == 1) {
-        hf_log(depot->rt, HF_LOG_ERROR, "depot_record_damaged", "depot=%s record=%s message=%s", depot->name, what, message);
+        hf_log(depot->rt, HF_LOG_ERROR, "depot_record_damaged", "depot=%s record=%s message=%s", depot->name, what,
+               message);
     }
 }
 
-/* ---- Opening ------------------------------------------------------------------------------------------------------------ */
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
 static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
@@ -194,7 +195,7 @@ void hf_depot_source_close(hf_depot *depot)
     depot->source = NULL;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------------ */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 static void act_loaded(hf_depot *depot, hf_post *post)
 {
@@ -256,7 +257,7 @@ void hf_source_submit(hf_depot *depot, hf_store_request *request)
     hf_store_queue_submit(depot->source->queue, request);
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------------ */
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 static void act_written(hf_depot *depot, hf_post *post)
 {
@@ -268,7 +269,8 @@ static void act_written(hf_depot *depot, hf_post *post)
     if (status == HF_OK) {
         source->last_commit = source->commit.commit;
     } else {
-        hf_log(depot->rt, HF_LOG_ERROR, "depot_commit_failed", "depot=%s message=%s", depot->name, source->commit.op.message);
+        hf_log(depot->rt, HF_LOG_ERROR, "depot_commit_failed", "depot=%s message=%s", depot->name,
+               source->commit.op.message);
     }
     if (status == HF_ERR_STORE) {
         depot->broken = status;
@@ -319,7 +321,8 @@ void hf_source_commit(hf_depot *depot)
     source->written.act = act_written;
     hf_op_init(&source->commit.op);
     if (!make_room(depot, source, count)) {
-        source->commit.status = hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
+        source->commit.status =
+            hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
         act_written(depot, &source->written);
         return;
     }

@@ -1,5 +1,6 @@
-/* Watchers: every visible change of a key, in the order of its versions, and what became of fetching it. A watcher never holds up the depot: events that it
- * has not taken are replaced by newer ones, or the oldest are dropped, as its mode says. */
+/* Watchers: every visible change of a key, in the order of its versions, and what became of fetching it. A watcher
+ * never holds up the depot: events that it has not taken are replaced by newer ones, or the oldest are dropped, as its
+ * mode says. */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -106,7 +107,8 @@ void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
         if (status != HF_ERR_NOT_FOUND || watcher->is_loading) { /* else it has seen that the value is gone */
-            give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status, .served_stale = watcher->has_value});
+            give(depot, watcher,
+                 (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status, .served_stale = watcher->has_value});
         }
         watcher->is_loading = false;
     }
@@ -130,13 +132,15 @@ static void fetch_for(hf_depot *depot, hf_watcher *watcher, hf_fresh fresh)
         return;
     }
     if (hf_depot_is_blocked(depot, slot, false, &wait)) {
-        give(depot, watcher,
-             (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_UNAVAILABLE, .served_stale = watcher->has_value});
+        give(
+            depot, watcher,
+            (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_UNAVAILABLE, .served_stale = watcher->has_value});
         return;
     }
     watcher->flight = hf_flight_board(depot, slot, fresh, HF_URGENCY_NORMAL, &joined);
     if (watcher->flight == NULL) {
-        give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_NOMEM, .served_stale = watcher->has_value});
+        give(depot, watcher,
+             (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_NOMEM, .served_stale = watcher->has_value});
     }
 }
 
@@ -158,7 +162,7 @@ static void ring(hf_depot *depot, hf_depot_timer_node *timer)
     hf_depot_timer(depot, &watcher->timer, hf_rt_now(depot->rt).ns + watcher->refresh.ns);
 }
 
-/* ---- Opening and closing -------------------------------------------------------------------------------------------------- */
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
 static void act_open(hf_depot *depot, hf_post *post)
 {
@@ -232,7 +236,8 @@ static void act_close(hf_depot *depot, hf_post *post)
 
 void hf_watch_close_all(hf_depot *depot)
 {
-    for (hf_node *node = hf_list_first(&depot->all_watchers); node != NULL; node = hf_list_first(&depot->all_watchers)) {
+    for (hf_node *node = hf_list_first(&depot->all_watchers); node != NULL;
+         node = hf_list_first(&depot->all_watchers)) {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, in_all);
         hf_claimed claimed = {NULL, NULL};
         leave_slot(depot, watcher);
@@ -294,7 +299,8 @@ static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *op
     return watcher;
 }
 
-static hf_status watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher, const hf_depot_watch_options *options)
+static hf_status watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+                       const hf_depot_watch_options *options)
 {
     hf_depot_key_bytes bytes;
     hf_op op;

@@ -4,8 +4,8 @@
  *        ^                     |  \--refused---> dead: kept with its failure, not folded any more; retried or dropped by hand
  *        +-- failed, pause ----+
  *
- * The first write of a key that is not dead is sent; the others wait for it (DP6). A write that goes to the origin first is in the same order, but neither on
- * the disk nor folded. */
+ * The first write of a key that is not dead is sent; the others wait for it (DP6). A write that goes to the origin
+ * first is in the same order, but neither on the disk nor folded. */
 #include "depot/depot_private.h"
 
 #include "base/canary.h"
@@ -15,7 +15,7 @@
 
 enum { CONFLICT_ROUNDS_MAX = 3 };
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 bool hf_pending_is_folded(const hf_pending *row)
 {
@@ -126,7 +126,7 @@ void hf_pending_end_all(hf_depot *depot)
     hf_box_unref(failure);
 }
 
-/* ---- Writing here --------------------------------------------------------------------------------------------------------- */
+/* ---- Writing here ------------------------------------------------------------------------------------------------ */
 
 /* The write that this one is put into: the last of the key, if it was not sent yet. */
 static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pending *row)
@@ -136,9 +136,11 @@ static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pendin
         return NULL;
     }
     hf_pending *mate = HF_CONTAINER(last, hf_pending, node);
-    bool may = (mate->state == HF_ROW_WAITING || HF_CANARY(HF_BUG_COALESCED_INTO_SENT)) && mate->attempts == 0 && !mate->is_old && !mate->is_origin_first &&
-               mate->verb == HF_WRITE_REPLACE && row->verb == HF_WRITE_REPLACE && row->if_match == NULL && !row->if_none &&
-               mate->on_conflict == row->on_conflict && mate->handle_count + row->handle_count <= HF_COUNT_OF(mate->handles) &&
+    bool may = (mate->state == HF_ROW_WAITING || HF_CANARY(HF_BUG_COALESCED_INTO_SENT)) && mate->attempts == 0 &&
+               !mate->is_old && !mate->is_origin_first && mate->verb == HF_WRITE_REPLACE &&
+               row->verb == HF_WRITE_REPLACE && row->if_match == NULL && !row->if_none &&
+               mate->on_conflict == row->on_conflict &&
+               mate->handle_count + row->handle_count <= HF_COUNT_OF(mate->handles) &&
                hf_rule_age(row->made_at, mate->made_at) <= depot->options.coalesce.ns;
     return may ? mate : NULL;
 }
@@ -169,9 +171,10 @@ static hf_status decide_write(hf_depot *depot, hf_change *change)
     }
     if (depot->row_count >= (size_t)depot->options.pending_max ||
         depot->row_bytes + len_of(row) > (size_t)depot->options.pending_bytes_max) {
-        return hf_fail(&change->op, HF_ERR_LIMIT,
-                       "%zu writes of depot '%s' with %zu bytes wait for the origin: wait until some are settled, or drop some",
-                       depot->row_count, depot->name, depot->row_bytes);
+        return hf_fail(
+            &change->op, HF_ERR_LIMIT,
+            "%zu writes of depot '%s' with %zu bytes wait for the origin: wait until some are settled, or drop some",
+            depot->row_count, depot->name, depot->row_bytes);
     }
     hf_pending *mate = mate_of(depot, slot, row);
     change->mate = mate;
@@ -246,10 +249,12 @@ static void act_write(hf_depot *depot, hf_post *post)
     }
     if (row->is_origin_first) {
         int64_t wait = 0;
-        if (depot->is_offline ||
-            hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], hf_rt_now(depot->rt).ns, &wait)) {
+        if (depot->is_offline || hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))],
+                                                    hf_rt_now(depot->rt).ns, &wait)) {
             hf_slot_let_go(depot, slot);
-            hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_UNAVAILABLE, "depot '%s' does not ask the origin at the moment", depot->name));
+            hf_depot_answer(
+                depot, ask,
+                hf_fail(&ask->op, HF_ERR_UNAVAILABLE, "depot '%s' does not ask the origin at the moment", depot->name));
             return;
         }
         ask->row = NULL; /* taken */
@@ -273,8 +278,8 @@ static void act_write(hf_depot *depot, hf_post *post)
     change->row = row;
     change->decide = decide_write;
     change->apply = apply_write;
-    ask->row = NULL;  /* taken */
-    row->slot = slot; /* with its hold */
+    ask->row = NULL;                                 /* taken */
+    row->slot = slot;                                /* with its hold */
     if (!hf_depot_park(depot, ask, &change->asks)) { /* it wants out, and may be gone */
         hf_change_free(depot, change);
         hf_pending_free(depot, row);
@@ -283,7 +288,7 @@ static void act_write(hf_depot *depot, hf_post *post)
     hf_change_begin(depot, change);
 }
 
-/* ---- Sending --------------------------------------------------------------------------------------------------------------- */
+/* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
 typedef struct sending {
     hf_work work;
@@ -327,7 +332,8 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
         hf_list_remove(&slot->in_senders);
     }
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
-    if (row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline || depot->is_ending) {
+    if (row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline ||
+        depot->is_ending) {
         return;
     }
     int64_t now = hf_rt_now(depot->rt).ns;
@@ -456,7 +462,7 @@ void hf_depot_start_sends(hf_depot *depot)
     }
 }
 
-/* ---- The origin's answer ------------------------------------------------------------------------------------------------------ */
+/* ---- The origin's answer ----------------------------------------------------------------------------------------- */
 
 typedef enum verdict {
     VERDICT_SETTLED,  /* accepted: the row goes */
@@ -482,13 +488,14 @@ static verdict judge(const hf_depot *depot, const sending *one)
     if (one->status == HF_ERR_CANCELED || one->was_denied) {
         return VERDICT_LATER;
     }
-    bool may_retry = hf_class_info_of(one->why)->is_retried &&
-                     (depot->options.attempts_max == HF_UNLIMITED || row->attempts + 1 < (uint64_t)depot->options.attempts_max);
+    bool may_retry =
+        hf_class_info_of(one->why)->is_retried &&
+        (depot->options.attempts_max == HF_UNLIMITED || row->attempts + 1 < (uint64_t)depot->options.attempts_max);
     return may_retry ? VERDICT_LATER : VERDICT_DEAD;
 }
 
-/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an invalidation that came
- * while the write was on its way (DP3): it counts as of the moment when the send began. */
+/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an
+ * invalidation that came while the write was on its way (DP3): it counts as of the moment when the send began. */
 static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_value *etag, int64_t max_age)
 {
     const sending *one = change->what;
@@ -553,11 +560,13 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
-        HF_TRY(depot->options.apply(depot->options.state, base_of(depot, slot), hf_value_data(row->data), hf_value_len(row->data), &mine));
+        HF_TRY(depot->options.apply(depot->options.state, base_of(depot, slot), hf_value_data(row->data),
+                                    hf_value_len(row->data), &mine));
     } else {
         mine = hf_value_ref(row->data);
     }
-    hf_status status = depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
+    hf_status status =
+        depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
     hf_value_unref(mine);
     if (status != HF_OK || merged == NULL) {
         hf_value_unref(merged);
@@ -663,7 +672,8 @@ static void put_off(hf_depot *depot, hf_pending *row, const sending *one)
     }
     row->attempts++;
     note_failure(row, one);
-    row->next_try.ns = hf_rt_now(depot->rt).ns + hf_rule_send_pause(row->attempts, one->reply.retry_after, hf_depot_chance(depot));
+    row->next_try.ns =
+        hf_rt_now(depot->rt).ns + hf_rule_send_pause(row->attempts, one->reply.retry_after, hf_depot_chance(depot));
 }
 
 static void send_free(hf_depot *depot, sending *one)
@@ -756,8 +766,9 @@ static void act_sent(hf_depot *depot, hf_post *post)
     depot->sends--;
     depot->works--;
     if (!one->was_denied && (one->status != HF_ERR_CANCELED || one->is_probe)) {
-        hf_breaker_end end = one->status == HF_ERR_CONFLICT && !one->reply.has_class ? HF_BREAKER_ANSWERED
-                                                                                     : hf_depot_end_of(one->status, one->why);
+        hf_breaker_end end = one->status == HF_ERR_CONFLICT && !one->reply.has_class
+                                 ? HF_BREAKER_ANSWERED
+                                 : hf_depot_end_of(one->status, one->why);
         hf_breaker_tell(&depot->breakers[one->origin], hf_rt_now(depot->rt).ns, end, one->is_probe);
     }
     hf_change *change = hf_change_new(depot, one->slot);
@@ -776,7 +787,7 @@ static void act_sent(hf_depot *depot, hf_post *post)
     hf_change_begin(depot, change);
 }
 
-/* ---- Verbs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Verbs ------------------------------------------------------------------------------------------------------- */
 
 static hf_status check_write(hf_op *op, const hf_depot *depot, const char *verb, hf_write_verb kind, const void *data,
                              size_t len, const hf_depot_write_options *options)
@@ -831,7 +842,8 @@ static hf_status make_row(hf_op *op, hf_depot *depot, hf_write_verb kind, const 
     row->verb = kind;
     row->is_origin_first = options->mode == HF_DEPOT_ORIGIN_FIRST;
     row->if_none = options->if_none;
-    row->on_conflict = options->on_conflict != HF_CONFLICT_SERVER_WINS ? options->on_conflict : depot->options.on_conflict;
+    row->on_conflict =
+        options->on_conflict != HF_CONFLICT_SERVER_WINS ? options->on_conflict : depot->options.on_conflict;
     row->made_at = hf_depot_wall(depot);
     hf_status status = env->ops->random(env, op, row->id, sizeof row->id);
     if (status == HF_OK && kind != HF_WRITE_REMOVE && hf_value_copy(data, len, &row->data) != HF_OK) {
@@ -857,14 +869,15 @@ static hf_status make_row(hf_op *op, hf_depot *depot, hf_write_verb kind, const 
     return HF_OK;
 }
 
-static hf_status write_it(hf_depot *depot, const char *verb, hf_write_verb kind, hf_depot_key key, const void *data, size_t len,
-                          const hf_depot_write_options *options)
+static hf_status write_it(hf_depot *depot, const char *verb, hf_write_verb kind, hf_depot_key key, const void *data,
+                          size_t len, const hf_depot_write_options *options)
 {
     hf_depot_key_bytes bytes;
     hf_op op;
     hf_op_init(&op);
     hf_pending *row = NULL;
-    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK || check_write(&op, depot, verb, kind, data, len, options) != HF_OK ||
+    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK ||
+        check_write(&op, depot, verb, kind, data, len, options) != HF_OK ||
         make_row(&op, depot, kind, data, len, options, &row) != HF_OK) {
         return hf_depot_raise(depot, &op);
     }
@@ -882,11 +895,11 @@ static hf_status write_it(hf_depot *depot, const char *verb, hf_write_verb kind,
     return status;
 }
 
-#define WRITE(verb, kind, key, data, len, options)                               \
-    HF_TRY(HF_VERB_ALLOWED(verb));                                               \
-    HF_TRY(hf_depot_enter(depot, #verb));                                        \
-    hf_status status = write_it(depot, #verb, kind, key, data, len, options);    \
-    hf_depot_leave(depot);                                                       \
+#define WRITE(verb, kind, key, data, len, options)                            \
+    HF_TRY(HF_VERB_ALLOWED(verb));                                            \
+    HF_TRY(hf_depot_enter(depot, #verb));                                     \
+    hf_status status = write_it(depot, #verb, kind, key, data, len, options); \
+    hf_depot_leave(depot);                                                    \
     return status
 
 hf_status hf_depot_put_with(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
@@ -953,7 +966,7 @@ void hf_depot_write_free(hf_depot_write *write)
     env->ops->release(env, write, sizeof *write);
 }
 
-/* ---- By hand ------------------------------------------------------------------------------------------------------------------ */
+/* ---- By hand ----------------------------------------------------------------------------------------------------- */
 
 typedef struct hand {
     hf_ask ask;
@@ -1052,7 +1065,8 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
         row->is_held = false;
     }
     if (status == HF_OK && change->drops) {
-        hf_failure_box *failure = hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_drop", "the write was dropped", NULL);
+        hf_failure_box *failure =
+            hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_drop", "the write was dropped", NULL);
         hf_pending_unlink(depot, row);
         slot->stirred = ++depot->stir;
         hf_change_show(depot, change, true);
@@ -1079,7 +1093,8 @@ static void act_by_hand(hf_depot *depot, hf_post *post)
     hf_pending *row = find_row(depot, one->sequence);
     hf_change *change = row != NULL ? hf_change_new(depot, row->slot) : NULL;
     if (change == NULL) {
-        hf_status status = row == NULL ? hf_fail(&one->ask.op, HF_ERR_NOT_FOUND, "there is no write %llu", (unsigned long long)one->sequence)
+        hf_status status = row == NULL ? hf_fail(&one->ask.op, HF_ERR_NOT_FOUND, "there is no write %llu",
+                                                 (unsigned long long)one->sequence)
                                        : hf_fail(&one->ask.op, HF_ERR_NOMEM, "no memory for a write");
         hf_depot_answer(depot, &one->ask, status);
         return;

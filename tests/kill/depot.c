@@ -1,5 +1,6 @@
-/* kill -9 of a program that writes through a depot. The program runs as a child again and again, is killed at some moment, and runs once more at the end
- * until everything is settled. Then the origin's own log is compared with what the children were told:
+/* kill -9 of a program that writes through a depot. The program runs as a child again and again, is killed at some
+ * moment, and runs once more at the end until everything is settled. Then the origin's own log is compared with what
+ * the children were told:
  *
  *   K1  every write that was acknowledged has reached the origin, at least once (DP6);
  *   K2  in order per key: the first arrivals of the writes of a key are in the order in which they were made;
@@ -8,8 +9,9 @@
  *
  *     depot_kill FOLDER [KILLS] [SEED]
  *
- * Files in FOLDER: depot.db; acks, a line "key number" for each acknowledged write; origin, a line "key number id" for each write that arrived. A line is
- * written with one write(2) to a file that is opened to append, so a kill leaves whole lines. */
+ * Files in FOLDER: depot.db; acks, a line "key number" for each acknowledged write; origin, a line "key number id" for
+ * each write that arrived. A line is written with one write(2) to a file that is opened to append, so a kill leaves
+ * whole lines. */
 #include <holdfast/holdfast.h>
 
 #include <errno.h>
@@ -53,7 +55,7 @@ static void put_line(int fd, const char *line)
     }
 }
 
-/* ---- The child ------------------------------------------------------------------------------------------------------------ */
+/* ---- The child --------------------------------------------------------------------------------------------------- */
 
 typedef struct world {
     hf_depot *depot;
@@ -163,7 +165,8 @@ static hf_status child_body(void *arg)
     char file[600];
     (void)snprintf(file, sizeof file, "sqlite:%s/depot.db", folder);
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
-    HF_TRY(hf_depot_open("kill", &depot, .push = push, .state = w, .file = file, .coalesce = HF_SPAN_OFF, .pending_max = 200));
+    HF_TRY(hf_depot_open("kill", &depot, .push = push, .state = w, .file = file, .coalesce = HF_SPAN_OFF,
+                         .pending_max = 200));
     w->depot = depot;
     if (w->only_settles) {
         return settle(w);
@@ -185,7 +188,7 @@ static int run_child(uint64_t seed, bool only_settles)
     return 0;
 }
 
-/* ---- The parent ------------------------------------------------------------------------------------------------------------ */
+/* ---- The parent -------------------------------------------------------------------------------------------------- */
 
 typedef struct fact {
     long first_place; /* of its arrival, from 1 on; 0 = it did not arrive */
@@ -213,7 +216,8 @@ static void read_origin(void)
         int key = 0;
         long number = 0;
         char id[40];
-        if (sscanf(line, "%d %ld %39s", &key, &number, id) != 3 || key < 0 || key >= KEYS || number < 1 || number >= WRITES_MAX) {
+        if (sscanf(line, "%d %ld %39s", &key, &number, id) != 3 || key < 0 || key >= KEYS || number < 1 ||
+            number >= WRITES_MAX) {
             printf("FAILED: the origin's log has the line %s", line);
             failures++;
             continue;

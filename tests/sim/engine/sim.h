@@ -574,11 +574,11 @@ typedef struct sim_batches {
     size_t run_count;
     sim_batch items[SIM_BATCHES_MAX];
     size_t count;
-    bool has_ends;           /* some batch ends runs */
-    bool has_resets;         /* some batch resets them */
-    bool has_options;        /* some batch changes options ... */
-    bool is_doomed;          /* a namespace is to be deleted */
-    bool is_gone;            /* it was registered again after that */
+    bool has_ends;    /* some batch ends runs */
+    bool has_resets;  /* some batch resets them */
+    bool has_options; /* some batch changes options ... */
+    bool is_doomed;   /* a namespace is to be deleted */
+    bool is_gone;     /* it was registered again after that */
 } sim_batches;
 
 /* ---- The world --------------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* The rules of the depot as tables: every cell of reading, the failure classes, pauses, the breaker, keys and queries, and a clock that is set. */
+/* The rules of the depot as tables: every cell of reading, the failure classes, pauses, the breaker, keys and queries,
+ * and a clock that is set. */
 #include "support/support.h"
 
 #include "depot/depot_private.h"
@@ -8,7 +9,7 @@
 
 static const int64_t SECOND = 1000000000;
 
-/* ---- Reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 #define S HF_MOVE_SERVE
 #define R HF_MOVE_SERVE_REFRESH
@@ -111,7 +112,7 @@ static void the_clock_is_set(void **state)
     HF_CHECK(hf_rule_is_fresh(INT64_MAX, 0, INT64_MAX) && hf_rule_age(0, INT64_MAX) == 0);
 }
 
-/* ---- Failures --------------------------------------------------------------------------------------------------------- */
+/* ---- Failures ---------------------------------------------------------------------------------------------------- */
 
 static void failures_have_classes(void **state)
 {
@@ -194,7 +195,7 @@ static void pauses_grow_and_end(void **state)
     }
 }
 
-/* ---- The breaker ------------------------------------------------------------------------------------------------------ */
+/* ---- The breaker ------------------------------------------------------------------------------------------------- */
 
 static bool ask(hf_breaker *breaker, int64_t now, bool *is_probe)
 {
@@ -242,7 +243,7 @@ static void the_breaker_follows_its_table(void **state)
     HF_CHECK(breaker.state == HF_BREAKER_CLOSED && breaker.failures == 0 && ask(&breaker, 172, &is_probe) && !is_probe);
 }
 
-/* ---- Keys and queries --------------------------------------------------------------------------------------------------- */
+/* ---- Keys and queries -------------------------------------------------------------------------------------------- */
 
 static void keys_are_packed(void **state)
 {

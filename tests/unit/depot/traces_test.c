@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- An origin ---------------------------------------------------------------------------------------------------------- */
+/* ---- An origin --------------------------------------------------------------------------------------------------- */
 
 typedef struct origin {
-    hf_span takes;      /* a fetch */
+    hf_span takes; /* a fetch */
     hf_span push_takes;
     const char *value; /* NULL = there is none */
     const char *etag;
@@ -77,7 +77,8 @@ static hf_depot_key key_of(const char *id)
 
 static bool is_text(const hf_value *value, const char *text)
 {
-    return value != NULL && hf_value_len(value) == strlen(text) && memcmp(hf_value_data(value), text, strlen(text)) == 0;
+    return value != NULL && hf_value_len(value) == strlen(text) &&
+           memcmp(hf_value_data(value), text, strlen(text)) == 0;
 }
 
 static hf_status open_depot(origin *o, hf_depot **ret_depot)
@@ -87,12 +88,12 @@ static hf_status open_depot(origin *o, hf_depot **ret_depot)
     return HF_OK;
 }
 
-#define GET(depot, id, value, ...)                                          \
-    do {                                                                    \
-        hf_value *got_ = NULL;                                              \
-        hf_status got_status_ = hf_depot_get(depot, key_of(id), &got_, __VA_ARGS__); \
+#define GET(depot, id, value, ...)                                                                     \
+    do {                                                                                               \
+        hf_value *got_ = NULL;                                                                         \
+        hf_status got_status_ = hf_depot_get(depot, key_of(id), &got_, __VA_ARGS__);                   \
         HF_CHECK_SAY(got_status_ == HF_OK && is_text(got_, value), "%s", hf_status_name(got_status_)); \
-        hf_value_unref(got_);                                               \
+        hf_value_unref(got_);                                                                          \
     } while (0)
 
 static hf_status get_status(hf_depot *depot, const char *id, hf_fresh fresh, hf_depot_info *info)
@@ -103,7 +104,7 @@ static hf_status get_status(hf_depot *depot, const char *id, hf_fresh fresh, hf_
     return status;
 }
 
-/* ---- 1: a hundred askers, one fetch ------------------------------------------------------------------------------------- */
+/* ---- 1: a hundred askers, one fetch ------------------------------------------------------------------------------ */
 
 static hf_status ask_one(void *arg)
 {
@@ -133,7 +134,8 @@ static hf_status trace_fetch(void *arg)
     HF_CHECK(o.fetches == 1);
     HF_TRY(hf_sleep(hf_seconds(1)));
     GET(depot, "A", "v1", .ret_info = &info);
-    HF_CHECK(info.place == HF_DEPOT_MEMORY && info.age.ns == hf_seconds(1).ns && !info.is_stale && strcmp(info.etag, "x") == 0);
+    HF_CHECK(info.place == HF_DEPOT_MEMORY && info.age.ns == hf_seconds(1).ns && !info.is_stale &&
+             strcmp(info.etag, "x") == 0);
     /* 6 minutes: the old one at once, and one refresh with its etag */
     HF_TRY(hf_sleep(hf_minutes(6)));
     GET(depot, "A", "v1", .ret_info = &info);
@@ -150,7 +152,8 @@ static hf_status trace_fetch(void *arg)
     GET(depot, "A", "v1", .fresh = HF_FRESH_OR_STALE, .ret_info = &info);
     HF_CHECK(hf_now(NULL).ns - before == hf_milliseconds(600).ns && info.is_stale && o.fetches == 5);
     HF_TRY(hf_sleep(hf_milliseconds(400)));
-    HF_CHECK(get_status(depot, "A", HF_FRESH_NOW, &info) == HF_ERR_UNAVAILABLE && info.retry_after.ns == hf_milliseconds(1600).ns);
+    HF_CHECK(get_status(depot, "A", HF_FRESH_NOW, &info) == HF_ERR_UNAVAILABLE &&
+             info.retry_after.ns == hf_milliseconds(1600).ns);
     /* two more keys fail: the breaker opens */
     HF_CHECK(get_status(depot, "B", HF_FRESH_CACHED, &info) == HF_ERR_IO);
     HF_CHECK(strstr(hf_error_text(), "the line is dead") != NULL);
@@ -166,7 +169,7 @@ static hf_status trace_fetch(void *arg)
     return HF_OK;
 }
 
-/* ---- 2: an invalidation under way --------------------------------------------------------------------------------------- */
+/* ---- 2: an invalidation under way -------------------------------------------------------------------------------- */
 
 static hf_status ask_second(void *arg)
 {
@@ -202,9 +205,10 @@ static hf_status trace_invalidate(void *arg)
     return HF_OK;
 }
 
-/* ---- 3: writes ------------------------------------------------------------------------------------------------------------ */
+/* ---- 3: writes --------------------------------------------------------------------------------------------------- */
 
-static hf_status take_larger(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs, hf_value **ret_value)
+static hf_status take_larger(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs,
+                             hf_value **ret_value)
 {
     (void)state;
     (void)base;
@@ -270,7 +274,7 @@ static hf_status trace_writes(void *arg)
     return HF_OK;
 }
 
-/* ---- 4: watching -------------------------------------------------------------------------------------------------------------- */
+/* ---- 4: watching ------------------------------------------------------------------------------------------------- */
 
 static hf_status trace_watch(void *arg)
 {
@@ -326,7 +330,8 @@ static hf_status trace_watch(void *arg)
 }
 
 /* A merge that fails: the write is dead, and its waiter hears why. */
-static hf_status refuse_to_merge(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs, hf_value **ret_value)
+static hf_status refuse_to_merge(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs,
+                                 hf_value **ret_value)
 {
     (void)state;
     (void)base;
@@ -353,7 +358,7 @@ static hf_status trace_merge(void *arg)
     return HF_OK;
 }
 
-/* ---- 5: over a restart --------------------------------------------------------------------------------------------------------- */
+/* ---- 5: over a restart ------------------------------------------------------------------------------------------- */
 
 /* A store that outlives the depot that has it. */
 typedef struct lent {
@@ -378,7 +383,8 @@ static void lent_close(hf_store *store)
     (void)store;
 }
 
-static const hf_store_ops LENT = {.name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
+static const hf_store_ops LENT = {
+    .name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
 
 static hf_status open_on(origin *o, lent *store, hf_depot **ret_depot)
 {
@@ -438,7 +444,7 @@ static hf_status trace_restart(void *arg)
     return HF_OK;
 }
 
-/* ---- 6: housekeeping ---------------------------------------------------------------------------------------------------------- */
+/* ---- 6: housekeeping --------------------------------------------------------------------------------------------- */
 
 static size_t count_rows(hf_store *store)
 {
@@ -551,8 +557,9 @@ static void test_housekeeping(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(test_fetch), cmocka_unit_test(test_invalidate), cmocka_unit_test(test_writes),
-    cmocka_unit_test(test_watch), cmocka_unit_test(test_restart), cmocka_unit_test(test_merge), cmocka_unit_test(test_housekeeping),
+    cmocka_unit_test(test_fetch),        cmocka_unit_test(test_invalidate), cmocka_unit_test(test_writes),
+    cmocka_unit_test(test_watch),        cmocka_unit_test(test_restart),    cmocka_unit_test(test_merge),
+    cmocka_unit_test(test_housekeeping),
 };
 
 int main(int argc, char **argv)

@@ -159,7 +159,8 @@ static hf_status spinner(void *arg)
     spin();
     HF_CHECK(gettid() == before); /* user code never changes its thread */
     hf_status canceled = hf_canceled();
-    if (canceled == HF_OK) { /* the home of its scope is another thread, which has not marked it yet: then a wait ends */
+    if (canceled ==
+        HF_OK) { /* the home of its scope is another thread, which has not marked it yet: then a wait ends */
         canceled = hf_sleep(hf_seconds(1000));
     }
     HF_CHECK(canceled == HF_ERR_CANCELED);

@@ -160,7 +160,7 @@ static void every_canary_is_caught(void **state)
 static void without_a_canary_the_models_pass(void **state)
 {
     (void)state;
-    static const char *const MODELS[] = {"scope", "chan",   "keylock", "flight", "depot",  "life",    "crew",
+    static const char *const MODELS[] = {"scope", "chan",   "keylock", "flight", "depot",   "life",  "crew",
                                          "hung",  "engine", "images",  "storm",  "charges", "remote"};
     static char text[16384];
     if (HF_CANARY_DIR[0] == '\0') {

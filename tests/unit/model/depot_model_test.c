@@ -1,15 +1,16 @@
 /* The depot against an obvious twin, on virtual time.
  *
- * An origin with four keys answers slowly, fails with each class, is down for a while, and is changed by others. Actors get, watch, write and invalidate; the
- * depot goes offline, is closed under their feet and opened again on the same store. Every value is a row of tokens, and no two
- * writes have the same one, so a value tells where it came from. The twin is the origin's own book:
+ * An origin with four keys answers slowly, fails with each class, is down for a while, and is changed by others. Actors
+ * get, watch, write and invalidate; the depot goes offline, is closed under their feet and opened again on the same
+ * store. Every value is a row of tokens, and no two writes have the same one, so a value tells where it came from. The
+ * twin is the origin's own book:
  *
  *     proof    an answer of the origin (a fetch, or what a write was answered with): the value, when it was asked for, when it answered
  *     push     a write as it arrived: its id, what it carried, what it was answered
  *     op       a write or an invalidation as its caller saw it
  *
- * A get is right if a proof supports what it returned (DP2, DP3), a write if the book has it (DP6). The depot's own state is looked at on its driver (DP5,
- * DP8). */
+ * A get is right if a proof supports what it returned (DP2, DP3), a write if the book has it (DP6). The depot's own
+ * state is looked at on its driver (DP5, DP8). */
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -197,7 +198,7 @@ static text joined(const text *value, const void *patch, size_t len)
     return made;
 }
 
-/* ---- The origin ---------------------------------------------------------------------------------------------------------- */
+/* ---- The origin -------------------------------------------------------------------------------------------------- */
 
 static void set_state(int key, const text *value)
 {
@@ -469,7 +470,7 @@ static hf_status merge(void *state, const hf_value *base, const hf_value *mine, 
     return hf_value_copy(made.bytes, made.len, ret_value);
 }
 
-/* ---- Judging ------------------------------------------------------------------------------------------------------------- */
+/* ---- Judging ----------------------------------------------------------------------------------------------------- */
 
 static bool concerns(const op *one, int key)
 {
@@ -666,7 +667,7 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
     }
 }
 
-/* ---- The depot's own state, on its driver ----------------------------------------------------------------------------------- */
+/* ---- The depot's own state, on its driver ------------------------------------------------------------------------ */
 
 static bool same_value(const hf_value *a, const hf_value *b)
 {
@@ -777,7 +778,7 @@ static looking look(void)
     return one;
 }
 
-/* ---- Actors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Actors ------------------------------------------------------------------------------------------------------ */
 
 static void pause_a_little(actor *self)
 {
@@ -855,7 +856,8 @@ static void op_end(op *one, hf_status status)
     one->ended_at = now();
 }
 
-/* Whether the origin has had the write, or one that took its place within the span of coalescing; or has accepted it. */
+/* Whether the origin has had the write, or one that took its place within the span of coalescing; or has accepted
+ * it. */
 static bool is_covered(const op *one, bool must_be_accepted)
 {
     for (int i = 0; i < world.push_count; i++) {
@@ -1118,7 +1120,7 @@ static hf_status act(void *arg)
     return HF_OK;
 }
 
-/* ---- A run ------------------------------------------------------------------------------------------------------------------ */
+/* ---- A run ------------------------------------------------------------------------------------------------------- */
 
 static hf_status lent_execute(hf_store *store, hf_store_request *request)
 {
