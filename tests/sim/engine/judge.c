@@ -763,6 +763,7 @@ void sim_judge(sim_world *world)
 {
     verdict all = {.world = world};
     hf_arena_init(&all.arena, world->memory);
+    (void)sim_world_rest(world);
     for (size_t i = 0; i < world->answers.count; i++) {
         (void)SIM_PUSH(&all.answers_seen);
     }

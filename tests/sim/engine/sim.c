@@ -283,6 +283,7 @@ static void come_to_rest(sim_world *world)
             end = world->mono + 2 * SIM_SECOND; /* what retention has begun comes to its end */
         }
     }
+    (void)sim_world_rest(world);
 }
 
 bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *ret_hash, char *ret_why, size_t why_len)

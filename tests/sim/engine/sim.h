@@ -759,10 +759,12 @@ bool sim_world_open(sim_world *world);
 void sim_world_crash(sim_world *world);
 /* The process ends, with the store as it is, and opens again soon. */
 void sim_world_restart(sim_world *world);
-/* One event. False: there is none, or the seed has failed. */
 /* When the next step is; INT64_MAX = nothing is to happen. */
 int64_t sim_world_next(sim_world *world);
+/* One event. False: there is none, or the seed has failed. */
 bool sim_world_step(sim_world *world);
+/* Steps until nothing of the core is on its way to the store, and no deletion is. False: that takes too long. */
+bool sim_world_rest(sim_world *world);
 void sim_world_free(sim_world *world);
 
 /* store.c: which store, and what a crash does to it */

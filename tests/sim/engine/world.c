@@ -555,6 +555,23 @@ bool sim_world_step(sim_world *world)
     return !world->failed;
 }
 
+/* A deletion is not counted any more once its last commit is sealed, and is done when that is executed. */
+static bool is_at_rest(const sim_world *world)
+{
+    const hf_core *core = world->core;
+    return core == NULL || (core->deletions.count <= core->deletions.stuck && !core->committing && !world->is_sealing &&
+                            world->requests.count == world->requests_first);
+}
+
+bool sim_world_rest(sim_world *world)
+{
+    int64_t end = world->mono + 600 * SIM_SECOND; /* on a slow disk a commit may take a minute */
+    plan_seal(world);                             /* of a call that came after the last step */
+    while (sim_world_next(world) < end && !is_at_rest(world) && sim_world_step(world)) {
+    }
+    return is_at_rest(world);
+}
+
 void sim_world_free(sim_world *world)
 {
     if (world->core != NULL) {
