@@ -11,6 +11,7 @@ enum { CRASHES_MANY = 300 }; /* in one world; from then on the process lives lon
 
 #define HEAL_MAX (4 * 3600 * SIM_SECOND) /* of virtual time: every run is over by then */
 enum { STEPS_MAX = 4 * SIM_STEPS_MANY, PROBE_PERCENT_MIN = 1 };
+enum { LIFE_STEPS = SIM_STEPS_MANY / 8 }; /* of a process that is left alone, and was not yet killed often enough */
 /* What is met by one seed in a hundred is met by half as many in hardly any thousand. */
 enum { SHARE_SEEDS_MIN = 1000, SHARE_PERMILLE_MIN = 5 };
 
@@ -254,6 +255,9 @@ static void live(sim_world *world)
     while (!is_enough(world) && sim_world_step(world)) {
         if (world->steps > STEPS_MAX) {
             sim_fail(world, "the safety phase does not end");
+        }
+        if (sim_is_left_alone(world) && world->steps % LIFE_STEPS == 0) {
+            sim_wake_in(world, &world->fate, 0); /* half a minute of busy clients may be more steps than are left */
         }
     }
     if (world->failed) {
