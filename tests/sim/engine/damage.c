@@ -9,6 +9,9 @@
  * acknowledged. */
 #include "sim/engine/sim.h"
 
+#include "engine/input.h"
+#include "ledger/run_id.h"
+
 #include <string.h>
 
 /* ---- The view -------------------------------------------------------------------------------------------------------- */
@@ -206,9 +209,12 @@ bool sim_is_stopped(sim_world *world, const sim_call *call, hf_str workflow_id)
         return false;
     }
     sim_fault(world, HF_SIM_RUN_STOPPED);
-    /* A worker may ask for more history of a run that a crash undid: another run, perhaps a damaged one, has its number
+    /* A call may name a run that a crash undid, by its id or by the token of a page of its history: another run, perhaps a damaged one, has its number
      * by then. */
-    bool by_number = call->call.method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY && world->damages.count > 0;
+    hf_str run_id = hf_call_run_id(&call->call);
+    int64_t number = world->core != NULL && run_id.len > 0 ? hf_run_id_number(world->core->mac_key, run_id) : 0;
+    bool by_number = (call->call.method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY && world->damages.count > 0) ||
+                     (number != 0 && sim_is_number_damaged(world, number));
     if (!sim_is_damaged(world, workflow_id) && !by_number) {
         sim_fail(world, "D4: %s of %.*s, whose records are sound, was refused: %s",
                  hf_method_info_of(call->call.method)->name, HF_STR_ARGS(workflow_id), call->call.message);
