@@ -321,7 +321,7 @@ static void queries_have_ids(void **state)
     const hf_depot_term NO_VALUE[] = {{"a", NULL}};
     HF_CHECK(hf_depot_query(NO_VALUE, 1, &b) == HF_ERR_INVALID);
     HF_CHECK(hf_depot_query(ONE, 0, &b) == HF_ERR_MISUSE && hf_depot_query(NULL, 1, &b) == HF_ERR_MISUSE);
-    static char names[65][4], big[998];
+    static char names[65][16], big[998];
     static hf_depot_term many[65];
     for (int i = 0; i < 65; i++) {
         (void)snprintf(names[i], sizeof names[i], "n%d", i);

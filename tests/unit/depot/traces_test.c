@@ -292,7 +292,7 @@ static hf_status trace_watch(void *arg)
     hf_value_unref(event.value);
     uint64_t version = event.version;
     HF_TRY(hf_depot_online(depot, false));
-    char text[8];
+    char text[16];
     for (int i = 0; i < 1000; i++) {
         (void)snprintf(text, sizeof text, "%d", i);
         HF_TRY(hf_depot_put(depot, key_of("A"), text, strlen(text)));
