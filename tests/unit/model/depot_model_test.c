@@ -1299,7 +1299,7 @@ static uint64_t run(uint64_t seed)
     world.trouble_at = -1000 * SECOND;
     for (int key = 0; key < KEYS; key++) {
         char token[TOKEN_LEN + 1];
-        (void)snprintf(token, sizeof token, "%04u", world.token_next++);
+        (void)snprintf(token, sizeof token, "%04u", world.token_next++ % 10000);
         text value = text_of(token, TOKEN_LEN);
         set_state(key, chance(&rng, 80) ? &value : NULL);
     }
