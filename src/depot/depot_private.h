@@ -300,7 +300,7 @@ struct hf_change {
     hf_depot_flight *flight;
     hf_pending *row;
     hf_space *space;
-    bool is_hard, drops, is_all;
+    bool is_hard, drops;
     bool is_ignored;  /* nothing changes */
     bool is_answer;   /* the base is what the origin answered to a write */
     hf_pending *mate; /* the row that takes the new value */
@@ -466,6 +466,9 @@ hf_status hf_depot_raise(hf_depot *depot, const hf_op *op);
 /* Sets a timer; without memory it does not ring. */
 void hf_depot_timer(hf_depot *depot, hf_depot_timer_node *timer, int64_t when_ns);
 
+/* The same about a key, without a timeout. Fails also: HF_ERR_INVALID: the key. */
+hf_status hf_depot_ask_of(hf_depot *depot, hf_depot_key key, hf_ask *ask, void (*act)(hf_depot *, hf_post *),
+                          const char *verb);
 /* As hf_depot_ask, but nothing ends the wait: for calls that release something. */
 void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb);
 /* The keeper ends when it is told. */
@@ -518,6 +521,8 @@ static inline hf_str hf_slot_key(const hf_slot *slot)
 /* Whether it is known; else it begins to load, and `ask` (may be NULL) is acted on again when it is. False with an ask
  * that wants out: it was answered. */
 bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
+/* The slot of the ask's key, held by the ask, when it is known. NULL: the ask waits and is acted on again, or was answered. */
+hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask);
 /* The visible value of `entry` with the pending writes of the slot folded in: without `except`, or with `more` in its
  * place; `more` without `except` comes last. A patch that does not fit any more is left out, but one that comes last is
  * a failure. Fails: what .apply returned. */

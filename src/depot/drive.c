@@ -224,6 +224,21 @@ static void take_back(hf_depot *depot, const hf_ask *ask)
     hf_depot_post(depot, &one->post);
 }
 
+/* Posts the ask of `self`, and drives unless somebody else does. Leaves the library and enters it again. */
+static hf_fiber *post_ask(hf_depot *depot, hf_ask *ask, hf_fiber *self)
+{
+    hf_sync_point(self);
+    bool drives = push(depot, &ask->post);
+    hf_leave(self);
+    if (drives) {
+        drive(depot);
+        after_driving(depot);
+    }
+    self = hf_enter(depot->rt);
+    hf_assert(self != NULL);
+    return self;
+}
+
 hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb,
                        hf_span timeout)
 {
@@ -241,15 +256,7 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
     hf_op_init(&ask->op);
     ask->deadline = timeout.ns == 0 ? HF_INSTANT_NEVER : hf_self_deadline(self, depot->rt, timeout);
     hf_wait_init(&ask->wait, self, kind, depot, depot->name);
-    hf_sync_point(self);
-    bool drives = push(depot, &ask->post);
-    hf_leave(self);
-    if (drives) {
-        drive(depot);
-        after_driving(depot);
-    }
-    self = hf_enter(depot->rt);
-    hf_assert(self != NULL);
+    self = post_ask(depot, ask, self);
     bool was_aborted = false;
     if (ask->is_done) {
         status = ask->wait.status;
@@ -274,6 +281,19 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
     return status;
 }
 
+hf_status hf_depot_ask_of(hf_depot *depot, hf_depot_key key, hf_ask *ask, void (*act)(hf_depot *, hf_post *),
+                          const char *verb)
+{
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
+        return hf_depot_raise(depot, &op);
+    }
+    ask->key = &bytes;
+    return hf_depot_ask(depot, ask, act, verb, hf_nanoseconds(0));
+}
+
 static const hf_wait_kind TELL = {"hf_depot", NULL};
 
 void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb)
@@ -284,15 +304,7 @@ void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post
     hf_op_init(&ask->op);
     ask->deadline = HF_INSTANT_NEVER;
     hf_wait_init(&ask->wait, self, &TELL, depot, depot->name);
-    hf_sync_point(self);
-    bool drives = push(depot, &ask->post);
-    hf_leave(self);
-    if (drives) {
-        drive(depot);
-        after_driving(depot);
-    }
-    self = hf_enter(depot->rt);
-    hf_assert(self != NULL);
+    self = post_ask(depot, ask, self);
     if (!ask->is_done) {
         (void)hf_park(self, &ask->wait, HF_INSTANT_NEVER);
     }

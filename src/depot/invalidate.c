@@ -74,16 +74,8 @@ hf_status hf_depot_invalidate_with(hf_depot *depot, hf_depot_key key, const hf_d
     HF_OPTIONS(hf_depot_invalidate_options, options, hf_depot_invalidate);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_invalidate));
     HF_TRY(hf_depot_enter(depot, "hf_depot_invalidate"));
-    hf_depot_key_bytes bytes;
-    hf_op op;
-    hf_op_init(&op);
-    hf_status status = HF_OK;
-    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
-        status = hf_depot_raise(depot, &op);
-    } else {
-        hf_ask ask = {.key = &bytes, .is_hard = options->hard};
-        status = hf_depot_ask(depot, &ask, act_key, "hf_depot_invalidate", hf_nanoseconds(0));
-    }
+    hf_ask ask = {.is_hard = options->hard};
+    hf_status status = hf_depot_ask_of(depot, key, &ask, act_key, "hf_depot_invalidate");
     hf_depot_leave(depot);
     return status;
 }

@@ -41,15 +41,8 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    if (ask->slot == NULL) {
-        ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
-        if (ask->slot == NULL) {
-            hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
-            return;
-        }
-    }
-    hf_slot *slot = ask->slot;
-    if (!hf_slot_know(depot, slot, ask)) {
+    hf_slot *slot = hf_slot_of_ask(depot, ask);
+    if (slot == NULL) {
         return; /* it is acted on again when the key is known */
     }
     int64_t wait = 0;
@@ -244,16 +237,8 @@ hf_status hf_depot_prefetch(hf_depot *depot, hf_depot_key key)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_depot_prefetch));
     HF_TRY(hf_depot_enter(depot, "hf_depot_prefetch"));
-    hf_depot_key_bytes bytes;
-    hf_op op;
-    hf_op_init(&op);
-    hf_status status = HF_OK;
-    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
-        status = hf_depot_raise(depot, &op);
-    } else {
-        hf_ask ask = {.key = &bytes, .is_prefetch = true};
-        status = hf_depot_ask(depot, &ask, hf_read_act, "hf_depot_prefetch", hf_nanoseconds(0));
-    }
+    hf_ask ask = {.is_prefetch = true};
+    hf_status status = hf_depot_ask_of(depot, key, &ask, hf_read_act, "hf_depot_prefetch");
     hf_depot_leave(depot);
     return status;
 }

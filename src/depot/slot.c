@@ -209,3 +209,16 @@ bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask)
     }
     return false;
 }
+
+hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask)
+{
+    if (ask->slot == NULL) {
+        ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+        if (ask->slot == NULL) {
+            hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
+            return NULL;
+        }
+    }
+    hf_slot *slot = ask->slot;
+    return hf_slot_know(depot, slot, ask) ? slot : NULL;
+}

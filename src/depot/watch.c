@@ -170,15 +170,8 @@ static void act_open(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    if (ask->slot == NULL) {
-        ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
-        if (ask->slot == NULL) {
-            hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a watcher"));
-            return;
-        }
-    }
-    hf_slot *slot = ask->slot;
-    if (!hf_slot_know(depot, slot, ask)) {
+    hf_slot *slot = hf_slot_of_ask(depot, ask);
+    if (slot == NULL) {
         return;
     }
     hf_watcher *watcher = ask->what;
