@@ -1,4 +1,5 @@
 /* The worked traces of the depot: virtual time, jitter at its upper end, ttl of 5 minutes. */
+#include "support/lent.h"
 #include "support/support.h"
 
 #include "depot/depot_private.h"
@@ -359,32 +360,6 @@ static hf_status trace_merge(void *arg)
 }
 
 /* ---- 5: over a restart ------------------------------------------------------------------------------------------- */
-
-/* A store that outlives the depot that has it. */
-typedef struct lent {
-    hf_store base;
-    hf_store *inner;
-} lent;
-
-static hf_status lent_execute(hf_store *store, hf_store_request *request)
-{
-    hf_store *inner = HF_CONTAINER(store, lent, base)->inner;
-    return inner->ops->execute(inner, request);
-}
-
-static uint64_t lent_last(hf_store *store)
-{
-    hf_store *inner = HF_CONTAINER(store, lent, base)->inner;
-    return inner->ops->last_commit(inner);
-}
-
-static void lent_close(hf_store *store)
-{
-    (void)store;
-}
-
-static const hf_store_ops LENT = {
-    .name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
 
 static hf_status open_on(origin *o, lent *store, hf_depot **ret_depot)
 {

@@ -11,6 +11,7 @@
  *
  * A get is right if a proof supports what it returned (DP2, DP3), a write if the book has it (DP6). The depot's own
  * state is looked at on its driver (DP5, DP8). */
+#include "support/lent.h"
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -89,11 +90,6 @@ typedef struct actor {
     hf_rng rng;
     int number;
 } actor;
-
-typedef struct lent {
-    hf_store base;
-    hf_store *inner;
-} lent;
 
 static struct {
     uint64_t tick;
@@ -1121,26 +1117,6 @@ static hf_status act(void *arg)
 }
 
 /* ---- A run ------------------------------------------------------------------------------------------------------- */
-
-static hf_status lent_execute(hf_store *store, hf_store_request *request)
-{
-    hf_store *inner = HF_CONTAINER(store, lent, base)->inner;
-    return inner->ops->execute(inner, request);
-}
-
-static uint64_t lent_last(hf_store *store)
-{
-    hf_store *inner = HF_CONTAINER(store, lent, base)->inner;
-    return inner->ops->last_commit(inner);
-}
-
-static void lent_close(hf_store *store)
-{
-    (void)store;
-}
-
-static const hf_store_ops LENT = {
-    .name = "lent", .execute = lent_execute, .last_commit = lent_last, .close = lent_close};
 
 static hf_status open_depot(hf_rng *rng)
 {
