@@ -113,7 +113,7 @@ awk -F'\t' '
         embedded = get("worker, on fibers/128", "ops_s"); through = get("through the owner/128", "ops_s")
         if (embedded > 0 && through > 0)
             printf "\nthrough the owner of the file, at 128: %.0f per s, %.2f of embedded  %s 0.5\n", through, through / embedded,
-                through / embedded >= 0.5 ? "ok   >=" : "SHORT <"
+                (through / embedded >= 0.5 ? "ok   >=" : "SHORT <")
         printf "\n%-20s %5s %9s %7s %8s %8s\n", "at 128", "", "per s", "spread", "p50 ms", "/script"
         split("w2 w3", shapes, " ")
         for (i = 1; i <= 2; i++) {
@@ -126,7 +126,7 @@ awk -F'\t' '
         if ("parked" in seen)
             printf "\na run that waits, 3,000 of them, the engine with its store in memory included: %.0f bytes resident  %s\n" \
                 "  %.0f its stack; %.0f crew, scopes and branch; %.0f the run itself, the engine and the store\n",
-                get("parked", "parked_bytes"), get("parked", "parked_bytes") <= 10240 ? "ok   <= 10240" : "SHORT > 10240",
+                get("parked", "parked_bytes"), (get("parked", "parked_bytes") <= 10240 ? "ok   <= 10240" : "SHORT > 10240"),
                 get("parked", "parked_bytes") - get("parked", "parked_heap"), get("parked", "parked_runtime"),
                 get("parked", "parked_heap") - get("parked", "parked_runtime")
         printf "\nSQLite alone, rows of units per second by units per commit: 1: %.0f, 10: %.0f, 100: %.0f\n",
