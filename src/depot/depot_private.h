@@ -584,23 +584,36 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed);
 void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status);
 void hf_depot_commit(hf_depot *depot);
 
-/* ---- write.c ----------------------------------------------------------------------------------------------------- */
+/* ---- pending.c: rows of writes ----------------------------------------------------------------------------------- */
+
+void hf_pending_free(hf_depot *depot, hf_pending *row);
+/* What it takes of .pending_bytes_max. */
+size_t hf_pending_len(const hf_pending *row);
+/* The write is settled or given up: its waiters hear of it. */
+void hf_pending_over(hf_depot *depot, hf_pending *row, hf_status status, hf_failure_box *failure);
+void hf_pending_link(hf_depot *depot, hf_pending *row);
+void hf_pending_unlink(hf_depot *depot, hf_pending *row);
+bool hf_pending_is_folded(const hf_pending *row);
+void hf_pending_id(const hf_pending *row, char ret_text[HF_WRITE_ID_LEN]);
+/* By `decide`: the row is written as it is here, or goes. */
+void hf_pending_put(hf_depot *depot, hf_change *change, const hf_pending *row);
+void hf_pending_delete(hf_depot *depot, hf_change *change, const hf_pending *row);
+/* By `decide`: the row is not sent until `apply` lets it go. */
+void hf_pending_hold(hf_depot *depot, hf_pending *row);
+/* At close: callers of writes that are not sent yet. */
+void hf_pending_end_all(hf_depot *depot);
+/* The same for handles of writes that are left. */
+void hf_depot_drop_rows(hf_depot *depot);
+/* A handle with two references, the row's and the caller's; NULL = no memory. */
+hf_depot_write *hf_depot_write_new(hf_depot *depot);
+
+/* ---- send.c ------------------------------------------------------------------------------------------------------ */
 
 void hf_depot_start_sends(hf_depot *depot);
 /* The writes of a slot have changed: the first one is sent when it may be. */
 void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot);
 /* Online again: all of them. */
 void hf_depot_look_at_all_sends(hf_depot *depot);
-void hf_pending_free(hf_depot *depot, hf_pending *row);
-/* The write is settled or given up: its waiters hear of it. */
-void hf_pending_over(hf_depot *depot, hf_pending *row, hf_status status, hf_failure_box *failure);
-void hf_pending_link(hf_depot *depot, hf_pending *row);
-void hf_pending_unlink(hf_depot *depot, hf_pending *row);
-bool hf_pending_is_folded(const hf_pending *row);
-/* At close: callers of writes that are not sent yet. */
-void hf_pending_end_all(hf_depot *depot);
-/* The same for handles of writes that are left. */
-void hf_depot_drop_rows(hf_depot *depot);
 
 /* ---- watch.c ----------------------------------------------------------------------------------------------------- */
 
