@@ -17,6 +17,11 @@ static void free_writes(void)
     }
 }
 
+static hf_depot_key key_of_id(const hf_depot_id *id)
+{
+    return hf_depot_key_of_bytes("acme", "user", id->bytes, id->len);
+}
+
 static hf_depot_key no_id(void)
 {
     return hf_depot_key_of("acme", "user", NULL);

@@ -179,11 +179,6 @@ static hf_depot_key key_of(const char *id)
     return hf_depot_key_of("acme", "user", id);
 }
 
-static hf_depot_key key_of_id(const hf_depot_id *id)
-{
-    return hf_depot_key_of_bytes("acme", "user", id->bytes, id->len);
-}
-
 /* What is at hand: the value, or "-". */
 static bool is_at_hand(hf_depot *depot, hf_depot_key key, const char *text)
 {
