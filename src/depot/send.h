@@ -1,0 +1,34 @@
+/* A write on its way to the origin: what send.c, which starts it, and answer.c, which takes the answer, share. */
+#ifndef HF_DEPOT_SEND_H
+#define HF_DEPOT_SEND_H
+
+#include "depot/depot_private.h"
+
+struct hf_sending {
+    hf_work work;
+    hf_depot *depot;
+    hf_slot *slot; /* held */
+    hf_pending *row;
+    hf_reply reply;
+    hf_push_request request;
+    uint64_t began;                      /* depot->stir, when it began */
+    uint64_t voids, hard_voids;          /* of the slot, when it began */
+    uint64_t generation, generation_all; /* the same */
+    unsigned origin;
+    bool is_probe;
+    bool was_denied;
+    hf_post sent;
+    hf_status status;
+    hf_failure_box *failure;
+    hf_reply_class why;
+};
+
+/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an
+ * invalidation that came while the write was on its way (DP3): `is_void`, `is_hard`, and the generations of the moment
+ * when the send began. */
+void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *slot, hf_depot_entry *next,
+                        hf_value *value, bool is_void, bool is_hard);
+/* By the driver: the origin has answered, or not. */
+void hf_sending_answered(hf_depot *depot, hf_post *post);
+
+#endif
