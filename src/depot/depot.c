@@ -227,6 +227,7 @@ static void act_stop(hf_depot *depot, hf_post *post)
     hf_watch_close_all(depot);
     hf_flight_end_all(depot);
     hf_pending_end_all(depot);
+    hf_driven_end(depot);
     hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
 }
 
@@ -273,6 +274,7 @@ hf_status hf_depot_close(hf_depot *depot)
                       depot->name);
         return hf_depot_raise(depot, &op);
     }
+    hf_driven_close(depot);
     hf_spin_lock(&depot->lock);
     bool is_first = !depot->is_closing;
     depot->is_closing = true;

@@ -9,7 +9,7 @@
 
 /* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
-static hf_pending *first_live(const hf_slot *slot)
+hf_pending *hf_send_first(const hf_slot *slot)
 {
     HF_LIST_EACH(node, &slot->rows)
     {
@@ -28,11 +28,15 @@ static void ring_send(hf_depot *depot, hf_depot_timer_node *timer)
 
 void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
 {
-    hf_pending *row = first_live(slot);
+    hf_pending *row = hf_send_first(slot);
     if (hf_node_is_linked(&slot->in_senders)) {
         hf_list_remove(&slot->in_senders);
     }
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
+    if (depot->sends_by != NULL) {
+        hf_driven_look(depot, slot);
+        return;
+    }
     if (row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline ||
         depot->is_ending) {
         return;
@@ -56,7 +60,7 @@ void hf_depot_look_at_all_sends(hf_depot *depot)
     HF_LIST_EACH(node, &depot->rows)
     {
         hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
-        if (first_live(row->slot) == row) {
+        if (hf_send_first(row->slot) == row) {
             row->next_try.ns = 0;
             hf_depot_look_at_sends(depot, row->slot);
         }
@@ -102,7 +106,7 @@ static const hf_work_kind SEND = {send_run, send_end, send_unref};
 
 static bool start_send(hf_depot *depot, hf_slot *slot)
 {
-    hf_pending *row = first_live(slot);
+    hf_pending *row = hf_send_first(slot);
     hf_sending *one = hf_rt_alloc(depot->rt, sizeof *one);
     if (one == NULL) {
         return false;
@@ -145,9 +149,14 @@ void hf_depot_start_sends(hf_depot *depot)
 {
     while (!depot->is_ending && depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
         hf_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_slot, in_senders);
+        if (!hf_driven_may_send(depot, slot)) {
+            continue; /* the one who asked for it has left */
+        }
         if (!start_send(depot, slot)) {
-            hf_pending *row = first_live(slot);
+            hf_pending *row = hf_send_first(slot);
             row->next_try.ns = hf_rt_now(depot->rt).ns + INT64_C(1000000000);
+            hf_driven_tell(depot, slot,
+                           (hf_send_report){.end = HF_SEND_FAILED, .status = HF_ERR_NOMEM, .message = "no memory"});
             hf_depot_look_at_sends(depot, slot);
             return;
         }
