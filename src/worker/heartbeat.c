@@ -4,7 +4,7 @@
  * With a heartbeat timeout that fiber exists from the beginning and cancels the function when the service has taken
  * no heartbeat in time. The service ends the attempt then, too, but an activity that sends nothing gets no answer
  * that says so. */
-#include "worker/activity_private.h"
+#include "worker/memo_private.h"
 
 #include "base/status.h"
 #include "history/payload.h"
@@ -204,6 +204,9 @@ hf_status hf_activity_heartbeat(hf_payload details)
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
         return hf_failure_raise_op(&op);
+    }
+    if (act->body != NULL) {
+        return hf_memo_beat(act, details);
     }
     if (act->job != NULL) {
         return hf_canceled(); /* nobody waits for it */
