@@ -1,7 +1,7 @@
 /* hf_depot_memo: a depot keeps the answers of activities (worker/memo.h, depot/learn.h). */
-#include "base/options.h"
 #include "depot/driven.h"
 #include "depot/learn.h"
+#include "fiber/enter.h"
 #include "worker/memo.h"
 
 #include <string.h>
@@ -65,9 +65,7 @@ static const hf_memo_ops OPS = {.check = check, .peek = peek, .begin = begin, .k
 hf_memo hf_depot_memo_with(hf_depot *depot, const hf_depot_memo_options *options)
 {
     hf_depot_memo_options own = {0};
-    hf_op op;
-    hf_op_init(&op);
-    bool is_good = hf_options_copy(&op, &own, sizeof own, options) == HF_OK;
+    bool is_good = hf_options_take(&own, sizeof own, options, "hf_depot_memo") == HF_OK;
     hf_span by_default = depot != NULL ? hf_depot_settings(depot)->ttl : hf_nanoseconds(0);
     return (hf_memo){
         .ops = &OPS, /* `check` tells what is wrong with the rest */
