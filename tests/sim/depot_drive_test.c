@@ -138,7 +138,8 @@ static void expect_runs(play *p, int open, int closed)
         }
         HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK);
     }
-    HF_CHECK_SAY(false, "%d open and %d closed runs, not %d and %d", f.open, f.closed, open, closed);
+    HF_CHECK_SAY(f.open == open && f.closed == closed, "%d open and %d closed runs, not %d and %d", f.open, f.closed, open,
+                 closed);
 }
 
 static hf_status pending_activity(play *p, const char *id, hf_description **ret_shown)
