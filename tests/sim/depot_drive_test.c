@@ -401,15 +401,15 @@ static void perform(const char *what, hf_status (*scene)(play *p))
         (void)state;               \
         perform(#scene, scene);    \
     }
-SCENE(S10_sends_are_activities_of_one_run_per_key, scene_order)
-SCENE(S10_a_failed_send_is_tried_again_by_the_retry_policy, scene_retry)
-SCENE(S10_a_refused_write_is_dead_and_the_next_one_goes_on, scene_dead)
-SCENE(S10_conflicts_are_settled_as_without_a_workflow, scene_conflict)
-SCENE(S10_a_run_waits_while_the_depot_is_offline, scene_offline)
-SCENE(S10_a_paused_activity_holds_the_send, scene_pause)
-SCENE(S10_a_depot_that_is_not_driven_sends_by_itself, scene_undrive)
-SCENE(S10_a_terminated_run_loses_no_write, scene_terminated)
-SCENE(S10_writes_to_the_origin_first_keep_their_order, scene_origin_first)
+SCENE(DP6_sends_are_activities_of_one_run_per_key, scene_order)
+SCENE(DP6_a_failed_send_is_tried_again_by_the_retry_policy, scene_retry)
+SCENE(DP6_a_refused_write_is_dead_and_the_next_one_goes_on, scene_dead)
+SCENE(conflicts_are_settled_as_without_a_workflow, scene_conflict)
+SCENE(a_run_waits_while_the_depot_is_offline, scene_offline)
+SCENE(a_paused_activity_holds_the_send, scene_pause)
+SCENE(a_depot_that_is_not_driven_sends_by_itself, scene_undrive)
+SCENE(DP6_a_terminated_run_loses_no_write, scene_terminated)
+SCENE(writes_to_the_origin_first_keep_their_order, scene_origin_first)
 
 /* The retry policy gives up: the write is dead, and the next one has its turn. */
 static hf_status scene_exhausted(play *p)
@@ -431,7 +431,7 @@ static hf_status scene_exhausted(play *p)
     return HF_OK;
 }
 
-static void S10_a_write_whose_attempts_are_used_up_is_dead(void **state)
+static void DP6_a_write_whose_attempts_are_used_up_is_dead(void **state)
 {
     (void)state;
     drive_now.attempts_max = 2;
@@ -489,7 +489,7 @@ static void one_restart(uint64_t seed)
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 3), restart, NULL, NULL) == HF_OK);
 }
 
-static void S10_a_restart_of_either_side_loses_and_doubles_nothing(void **state)
+static void DP6_a_restart_of_either_side_loses_and_doubles_nothing(void **state)
 {
     (void)state;
     hf_each_seed("restart", 20, one_restart);
@@ -523,17 +523,17 @@ static void what_cannot_be_driven_is_refused(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(S10_sends_are_activities_of_one_run_per_key),
-    cmocka_unit_test(S10_a_failed_send_is_tried_again_by_the_retry_policy),
-    cmocka_unit_test(S10_a_refused_write_is_dead_and_the_next_one_goes_on),
-    cmocka_unit_test(S10_conflicts_are_settled_as_without_a_workflow),
-    cmocka_unit_test(S10_a_run_waits_while_the_depot_is_offline),
-    cmocka_unit_test(S10_a_paused_activity_holds_the_send),
-    cmocka_unit_test(S10_a_depot_that_is_not_driven_sends_by_itself),
-    cmocka_unit_test(S10_a_terminated_run_loses_no_write),
-    cmocka_unit_test(S10_writes_to_the_origin_first_keep_their_order),
-    cmocka_unit_test(S10_a_write_whose_attempts_are_used_up_is_dead),
-    cmocka_unit_test(S10_a_restart_of_either_side_loses_and_doubles_nothing),
+    cmocka_unit_test(DP6_sends_are_activities_of_one_run_per_key),
+    cmocka_unit_test(DP6_a_failed_send_is_tried_again_by_the_retry_policy),
+    cmocka_unit_test(DP6_a_refused_write_is_dead_and_the_next_one_goes_on),
+    cmocka_unit_test(conflicts_are_settled_as_without_a_workflow),
+    cmocka_unit_test(a_run_waits_while_the_depot_is_offline),
+    cmocka_unit_test(a_paused_activity_holds_the_send),
+    cmocka_unit_test(a_depot_that_is_not_driven_sends_by_itself),
+    cmocka_unit_test(DP6_a_terminated_run_loses_no_write),
+    cmocka_unit_test(writes_to_the_origin_first_keep_their_order),
+    cmocka_unit_test(DP6_a_write_whose_attempts_are_used_up_is_dead),
+    cmocka_unit_test(DP6_a_restart_of_either_side_loses_and_doubles_nothing),
     cmocka_unit_test(what_cannot_be_driven_is_refused),
 };
 

@@ -471,19 +471,19 @@ static void perform(scene s)
         ttl_now = hf_hours(1);      \
         __VA_ARGS__;                \
     }
-SCENE(S10_a_kept_answer_is_given_without_a_call, perform(scene_hit))
-SCENE(S10_an_answer_is_used_within_its_ttl, perform(scene_ttl))
+SCENE(a_kept_answer_is_given_without_a_call, perform(scene_hit))
+SCENE(an_answer_is_used_within_its_ttl, perform(scene_ttl))
 SCENE(S10_equal_inputs_share_one_call, perform(scene_shared))
-SCENE(S10_a_canceled_run_leaves_the_others_their_call, perform(scene_cancel_one))
-SCENE(S10_the_last_canceled_run_cancels_the_call, perform(scene_cancel_all))
-SCENE(S10_a_call_that_ends_slowly_does_not_hold_its_key, perform(scene_cancel_slowly))
-SCENE(S10_failures_reach_all_and_are_not_kept, perform(scene_failure))
-SCENE(S10_a_timeout_is_of_one_attempt, perform(scene_timeout))
-SCENE(S10_heartbeats_are_repeated_by_each_attempt, perform(scene_heartbeats))
-SCENE(S10_a_key_function_says_which_inputs_are_equal, key_now = first_letter; perform(scene_keys))
-SCENE(S10_long_inputs_are_told_apart, perform(scene_long_inputs))
-SCENE(S10_an_answer_from_before_an_invalidation_is_not_kept, perform(scene_invalidated))
-SCENE(S10_another_worker_goes_on_when_one_stops, perform(scene_two_workers))
+SCENE(DP7_a_canceled_run_leaves_the_others_their_call, perform(scene_cancel_one))
+SCENE(DP7_the_last_canceled_run_cancels_the_call, perform(scene_cancel_all))
+SCENE(DP7_a_call_that_ends_slowly_does_not_hold_its_key, perform(scene_cancel_slowly))
+SCENE(DP7_failures_reach_all_and_are_not_kept, perform(scene_failure))
+SCENE(DP7_a_timeout_is_of_one_attempt, perform(scene_timeout))
+SCENE(heartbeats_are_repeated_by_each_attempt, perform(scene_heartbeats))
+SCENE(a_key_function_says_which_inputs_are_equal, key_now = first_letter; perform(scene_keys))
+SCENE(long_inputs_are_told_apart, perform(scene_long_inputs))
+SCENE(DP3_an_answer_from_before_an_invalidation_is_not_kept, perform(scene_invalidated))
+SCENE(another_worker_goes_on_when_one_stops, perform(scene_two_workers))
 
 /* ---- A file ------------------------------------------------------------------------------------------------------ */
 
@@ -520,7 +520,7 @@ static hf_status two_lives(void *arg)
     return HF_OK;
 }
 
-static void S10_answers_survive_a_restart(void **state)
+static void answers_survive_a_restart(void **state)
 {
     (void)state;
     ttl_now = hf_hours(1);
@@ -564,20 +564,20 @@ static void a_memo_that_does_not_fit_is_refused(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(S10_a_kept_answer_is_given_without_a_call),
-    cmocka_unit_test(S10_an_answer_is_used_within_its_ttl),
+    cmocka_unit_test(a_kept_answer_is_given_without_a_call),
+    cmocka_unit_test(an_answer_is_used_within_its_ttl),
     cmocka_unit_test(S10_equal_inputs_share_one_call),
-    cmocka_unit_test(S10_a_canceled_run_leaves_the_others_their_call),
-    cmocka_unit_test(S10_the_last_canceled_run_cancels_the_call),
-    cmocka_unit_test(S10_a_call_that_ends_slowly_does_not_hold_its_key),
-    cmocka_unit_test(S10_failures_reach_all_and_are_not_kept),
-    cmocka_unit_test(S10_a_timeout_is_of_one_attempt),
-    cmocka_unit_test(S10_heartbeats_are_repeated_by_each_attempt),
-    cmocka_unit_test(S10_a_key_function_says_which_inputs_are_equal),
-    cmocka_unit_test(S10_long_inputs_are_told_apart),
-    cmocka_unit_test(S10_an_answer_from_before_an_invalidation_is_not_kept),
-    cmocka_unit_test(S10_another_worker_goes_on_when_one_stops),
-    cmocka_unit_test(S10_answers_survive_a_restart),
+    cmocka_unit_test(DP7_a_canceled_run_leaves_the_others_their_call),
+    cmocka_unit_test(DP7_the_last_canceled_run_cancels_the_call),
+    cmocka_unit_test(DP7_a_call_that_ends_slowly_does_not_hold_its_key),
+    cmocka_unit_test(DP7_failures_reach_all_and_are_not_kept),
+    cmocka_unit_test(DP7_a_timeout_is_of_one_attempt),
+    cmocka_unit_test(heartbeats_are_repeated_by_each_attempt),
+    cmocka_unit_test(a_key_function_says_which_inputs_are_equal),
+    cmocka_unit_test(long_inputs_are_told_apart),
+    cmocka_unit_test(DP3_an_answer_from_before_an_invalidation_is_not_kept),
+    cmocka_unit_test(another_worker_goes_on_when_one_stops),
+    cmocka_unit_test(answers_survive_a_restart),
     cmocka_unit_test(a_memo_that_does_not_fit_is_refused),
 };
 
