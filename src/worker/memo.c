@@ -22,7 +22,7 @@ struct hf_memo_body {
     const hf_memo *memo;
     hf_runtime *rt;
     uint64_t hash;
-    bool is_listed;      /* it can be joined: memo-M1 */
+    bool is_listed;      /* it can be joined: worker-M1 */
     int holders;         /* attempts that wait for it */
     activity *act;       /* its own; NULL = it has not begun, or has ended */
     hf_list waiters;     /* hf_wait.node */
@@ -261,7 +261,7 @@ static void unref(hf_memo_body *body)
     if (atomic_fetch_sub(&body->refs, 1) != 1) {
         return;
     }
-    hf_assert(body->is_over && body->holders == 0 && !body->is_listed && hf_list_is_empty(&body->waiters)); /* memo-M2 */
+    hf_assert(body->is_over && body->holders == 0 && !body->is_listed && hf_list_is_empty(&body->waiters)); /* worker-M2 */
     hf_value_unref(body->beat);
     hf_value_unref(body->out);
     hf_value_unref(body->failure);
@@ -303,7 +303,7 @@ static void unlist(hf_memo_body *body)
     if (body->is_listed) {
         hf_memo_body **at = &bucket_of(body->hash)->first;
         while (*at != body) {
-            hf_assert(*at != NULL); /* memo-M1 */
+            hf_assert(*at != NULL); /* worker-M1 */
             at = &(*at)->next;
         }
         *at = body->next;
@@ -332,7 +332,7 @@ static hf_memo_body *join(activity *act, bool *ret_is_new)
         atomic_init(&body->refs, 1); /* of its fiber */
     }
     if (body != NULL) {
-        hf_assert(body->is_listed && !body->is_over); /* memo-M1 */
+        hf_assert(body->is_listed && !body->is_over); /* worker-M1 */
         body->holders++;
         atomic_fetch_add(&body->refs, 1);
     }
@@ -371,7 +371,7 @@ static void conclude(hf_memo_body *body, const ending *end, bool is_stopped)
     hf_claimed claimed = {NULL, NULL};
     hf_value *failure = end->failure != NULL ? pack_failure(end->failure) : NULL;
     hf_spin_lock(&b->lock);
-    hf_assert(!body->is_over && body->holders > 0); /* memo-M2 */
+    hf_assert(!body->is_over && body->holders > 0); /* worker-M2 */
     unlist(body);
     body->act = NULL;
     body->is_over = true;
@@ -391,7 +391,7 @@ static void call_it(activity *act, hf_scope *scope, ending *end, void **ret_tick
 {
     hf_memo_body *body = act->body;
     hf_value *kept = NULL;
-    end->status = body->memo->ops->begin(body->memo, &body->place, &kept, &end->age, ret_ticket); /* memo-M3 */
+    end->status = body->memo->ops->begin(body->memo, &body->place, &kept, &end->age, ret_ticket); /* worker-M3 */
     if (end->status == HF_ERR_CANCELED) {
         end->failure = hf_failure_encode(&act->arena, hf_error_as(end->status), end->status);
         return;
@@ -570,9 +570,9 @@ static bool leave(hf_memo_body *body)
     hf_cancel_why why = hf_activity_cancel_why();
     hf_spin_lock(&b->lock);
     hf_assert(body->holders > 0);
-    bool is_last = body->holders == 1; /* memo-M2: it stays one */
+    bool is_last = body->holders == 1; /* worker-M2: it stays one */
     if (is_last) {
-        unlist(body); /* the key is free at once: memo-M1 */
+        unlist(body); /* the key is free at once: worker-M1 */
         running = body->act;
         if (running != NULL) {
             atomic_fetch_add(&running->pins, 1); /* it stays until hf_activity_cancel has returned */

@@ -8,11 +8,11 @@
  * cancels and heartbeats are those of each attempt; the body has none. What the body says (heartbeats, its end) each
  * attempt repeats to the service for itself.
  *
- * memo-M1  At most one body of a key can be joined. It can be until it has ended, or its last attempt has left it.
- * memo-M2  A body has an attempt that waits for it, from its beginning to its end: the last one that leaves cancels it and
+ * worker-M1  At most one body of a key can be joined. It can be until it has ended, or its last attempt has left it.
+ * worker-M2  A body has an attempt that waits for it, from its beginning to its end: the last one that leaves cancels it and
  *     stays until it has ended. So bodies need no slots of their own, and an attempt that shares with nobody behaves as one without a
  *     memo.
- * memo-M3  A body looks for the kept answer once more before it runs, and leaves the table after its answer is kept. So a
+ * worker-M3  A body looks for the kept answer once more before it runs, and leaves the table after its answer is kept. So a
  *     function runs once for equal inputs, whenever they come.
  *
  * What keeps the answers is behind hf_memo_ops: the worker does not know it (src/open has one for depots). */

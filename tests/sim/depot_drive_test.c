@@ -192,7 +192,7 @@ static hf_status scene_order(play *p)
         HF_CHECK(p->o.seen[i].value[0] == (*want)++); /* DP6 */
     }
     expect_runs(p, 0, 3);
-    /* the next write has a run of its own */
+    /* the next write has a run of its own, or wakes the one that is about to end (open-D1) */
     HF_TRY(put(p, "A", "later", &writes[0]));
     expect_settled(writes[0], HF_OK);
     expect_runs(p, 0, 4);
@@ -332,7 +332,7 @@ static hf_status scene_undrive(play *p)
     return HF_OK;
 }
 
-/* Somebody terminates the run: the write is not lost. */
+/* Somebody terminates the run: the write is not lost (depot-D7). */
 static hf_status scene_terminated(play *p)
 {
     HF_AUTO(hf_execution_free) hf_execution *run = NULL;
