@@ -163,6 +163,8 @@ typedef struct hf_depot_options {
     /* The origin that a key belongs to: a number below 64 of your choice. Each has its own circuit breaker. NULL =
      * there is one. */
     unsigned (*origin_of)(void *state, hf_depot_key key);
+    /* Nothing is sent but by hf_depot_drive: writes wait for it, also those of an earlier process. */
+    bool driven;
 } hf_depot_options;
 
 typedef enum hf_fresh {
@@ -413,12 +415,12 @@ HF_API HF_MUST_USE hf_memo hf_depot_memo_with(hf_depot *depot, const hf_depot_me
  * "holdfast.depot", with the id "depot-NAME/NS/TYPE/ID", and each send is an activity "holdfast.depot.send" of it. So they
  * are in hf_list, can be paused, and are tried again as the retry options say. A worker on .queue is started for them. The
  * writes stay in the depot: a run that is lost is started again, and no write is lost or sent under another id. Names of
- * depots that use one service must differ. Close the depot, or call hf_depot_undrive, before the service is closed.
+ * depots that use one service must differ. A depot that is opened with .driven sends nothing before. Close the depot, or call hf_depot_undrive, before the service is closed.
  * Fails: HF_ERR_EXISTS: it is driven already; HF_ERR_MISUSE: it has no .push; HF_ERR_INVALID, HF_ERR_NOMEM, and as
  * hf_worker_start. */
 HF_API HF_MUST_USE hf_status hf_depot_drive_with(hf_depot *depot, hf_service *service,
                                                  const hf_depot_drive_options *options);
-/* The depot sends by itself again. Waits until the worker has stopped. Runs that are open wait for the next
+/* The depot sends by itself again, unless it was opened with .driven. Waits until the worker has stopped. Runs that are open wait for the next
  * hf_depot_drive. Does nothing if it is not driven. Fails: as hf_worker_wait. */
 HF_API HF_MUST_USE hf_status hf_depot_undrive(hf_depot *depot);
 

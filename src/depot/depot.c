@@ -128,6 +128,7 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->seed = hf_keys_seed(rt);
     depot->rng.state = hf_keys_seed(rt);
     depot->sequence_next = 1;
+    depot->waits_for_drive = options->driven;
     hf_heap_init(&depot->timers, hf_env_memory(rt->env));
     return depot;
 }

@@ -419,7 +419,8 @@ struct hf_depot {
 
     hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
     hf_list senders; /* slots with a write that may be sent now */
-    const struct hf_sends_by *sends_by; /* driven.h; NULL = the depot sends by itself */
+    const struct hf_sends_by *sends_by; /* driven.h; NULL = the depot sends by itself ... */
+    bool waits_for_drive;               /* ... or not at all: .driven */
     size_t watcher_count;
     hf_depot_keeping keeping;
     hf_depot_counts counts;

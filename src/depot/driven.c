@@ -66,7 +66,7 @@ void hf_driven_tell(hf_depot *depot, hf_slot *slot, hf_send_report report)
     }
     hf_assert(slot->sending == NULL); /* it has ended */
     report.has_more = hf_send_first(slot) != NULL;
-    slot->is_wanted = report.has_more;
+    slot->is_wanted = slot->is_wanted && report.has_more; /* depot-D7 */
     tell(depot, slot, &report);
 }
 
@@ -209,6 +209,12 @@ hf_status hf_depot_sends_by(hf_depot *depot, const hf_sends_by *by)
     return status;
 }
 
+static void act_hush(hf_depot *depot, hf_post *post)
+{
+    depot->waits_for_drive = true;
+    hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
+}
+
 static void act_whose(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
@@ -228,6 +234,8 @@ void hf_driven_close(hf_depot *depot)
 {
     const hf_sends_by *by = hf_depot_sends_whose(depot);
     if (by != NULL) {
+        hf_ask ask = {.what = NULL};
+        hf_depot_tell(depot, &ask, act_hush, DRIVE); /* it does not begin to send by itself now */
         by->close(by->state);
         hf_assert(hf_depot_sends_whose(depot) == NULL);
     }

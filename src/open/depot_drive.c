@@ -440,8 +440,8 @@ static hf_status make(hf_drive *drive, bool *ret_is_running)
     HF_TRY(employ(drive));
     HF_TRY(hf_fork(hf_depot_scope(drive->depot), run_starters, drive, .name = "depot starters"));
     *ret_is_running = true;
-    HF_TRY(hf_worker_start(drive->worker));
-    return hf_depot_sends_by(drive->depot, &drive->by);
+    HF_TRY(hf_depot_sends_by(drive->depot, &drive->by));
+    return hf_worker_start(drive->worker); /* runs that are open ask at once */
 }
 
 hf_status hf_depot_drive_with(hf_depot *depot, hf_service *service, const hf_depot_drive_options *options)

@@ -152,7 +152,7 @@ static hf_value *pack(hf_payload payload)
         hf_pb_encode(&hf_pb_payloads_type, list, &buf);
     }
     if (arena.status == HF_OK && hf_buf_status(&buf) == HF_OK) {
-        (void)hf_value_copy(hf_buf_text(&buf), buf.len, &value);
+        HF_IGNORE(hf_value_copy(hf_buf_text(&buf), buf.len, &value)); /* NULL says it */
     }
     hf_buf_deinit(&buf);
     hf_arena_deinit(&arena);
@@ -215,7 +215,7 @@ static hf_value *pack_failure(const hf_pb_failure *failure)
     hf_buf_init(&buf, hf_env_memory(hf_env_posix()), SIZE_MAX);
     hf_pb_encode(&hf_pb_failure_type, failure, &buf);
     if (hf_buf_status(&buf) == HF_OK) {
-        (void)hf_value_copy(hf_buf_text(&buf), buf.len, &value);
+        HF_IGNORE(hf_value_copy(hf_buf_text(&buf), buf.len, &value)); /* NULL says it */
     }
     hf_buf_deinit(&buf);
     return value;

@@ -84,7 +84,7 @@ typedef struct play {
 static hf_status open_users(play *p, hf_store *store)
 {
     hf_depot_options options = {
-        .size = sizeof options, .push = push, .state = &p->o, .coalesce = HF_SPAN_OFF, .attempts_max = HF_UNLIMITED};
+        .size = sizeof options, .push = push, .state = &p->o, .coalesce = HF_SPAN_OFF, .driven = store != NULL};
     HF_TRY(hf_depot_open_in("users", &p->users, &options, store));
     p->users->jitter_is_full = true;
     return HF_OK;
@@ -358,6 +358,7 @@ static hf_status scene_origin_first(play *p)
     HF_TRY(hf_depot_put(p->users, key_of("A"), "2", 1, .mode = HF_DEPOT_ORIGIN_FIRST));
     HF_CHECK(p->o.pushes == 2 && strcmp(p->o.seen[1].value, "2") == 0);
     p->o.refuses = "3";
+    expect_runs(p, 0, 1);
     HF_CHECK(hf_depot_put(p->users, key_of("A"), "3", 1, .mode = HF_DEPOT_ORIGIN_FIRST) == HF_ERR_INVALID);
     expect_runs(p, 0, 2);
     return HF_OK;
@@ -466,9 +467,15 @@ static hf_status restart(void *arg)
     }
     HF_CHECK(look(&p).open == (keeps_engine ? 2 : 0));
     p.o.takes = hf_nanoseconds(0);
+    int pushes = p.o.pushes;
     HF_TRY(open_users(&p, &store.base));
+    HF_TRY(hf_sleep(hf_minutes(1)));
+    HF_CHECK(p.o.pushes == pushes); /* .driven */
     HF_TRY(hf_depot_drive(p.users, p.service));
-    expect_runs(&p, 0, 2);
+    HF_TRY(hf_sleep(hf_minutes(2)));
+    found f = look(&p); /* a run that was left may have sent all before its new signal came, which then has a run of its own */
+    HF_CHECK_SAY(f.open == 0 && f.closed >= 2 && f.closed <= (keeps_engine ? 4 : 2), "%d open, %d closed", f.open,
+                 f.closed);
     HF_CHECK_SAY(accepted(&p.o, "A", "1") == 1 && accepted(&p.o, "A", "2") == 1 && accepted(&p.o, "B", "3") == 1,
                  "%d, %d and %d times", accepted(&p.o, "A", "1"), accepted(&p.o, "A", "2"), accepted(&p.o, "B", "3"));
     for (int i = 0; i < p.o.pushes; i++) {

@@ -317,12 +317,12 @@ static hf_status scene_timeout(play *p)
     hf_execution *patient = start(p, "once", "7");
     hf_execution *hasty = start(p, "strict", "7");
     int64_t before = hf_now(NULL).ns;
-    expect_failure(hasty, "start_to_close");
+    expect_failure(hasty, "StartToClose");
     HF_CHECK(hf_now(NULL).ns - before < hf_seconds(4).ns && running == 1);
     expect(patient, "\"7 is 1\"", NULL);
     HF_CHECK(calls == 1);
     /* alone it ends the call */
-    expect_failure(start(p, "strict", "8"), "start_to_close");
+    expect_failure(start(p, "strict", "8"), "StartToClose");
     HF_TRY(hf_sleep(hf_seconds(1)));
     HF_CHECK(running == 0 && ended_canceled == 1 && heard_why == HF_WHY_TIMED_OUT);
     return HF_OK;
@@ -345,7 +345,7 @@ static hf_status scene_heartbeats(play *p)
     expect(first, "\"7 is 1\"", NO_MARK);
     expect(second, "\"7 is 1\"", "shared");
     beats = hf_nanoseconds(0);
-    expect_failure(start(p, "with heartbeats", "8"), "heartbeat");
+    expect_failure(start(p, "with heartbeats", "8"), "Heartbeat timeout");
     return HF_OK;
 }
 
