@@ -151,7 +151,8 @@ static hf_status send_beats(void *arg)
         hf_op op;
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, &arena);
-        hf_status status = hf_service_ask(&op, worker->service, &call);
+        hf_status status = arena.status == HF_OK ? hf_service_ask(&op, worker->service, &call)
+                                                 : hf_fail(&op, HF_ERR_NOMEM, "no memory for a heartbeat");
         hear(act, status, call.response, call.message);
         hf_arena_deinit(&arena);
         if (hf_status_may_pass(status) || status == HF_ERR_CANCELED) {

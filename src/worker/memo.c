@@ -20,6 +20,7 @@ struct hf_memo_body {
     hf_memo_body *next; /* in its bucket */
     atomic_int refs;    /* of its fiber, and of each attempt that waits for it */
     const hf_memo *memo;
+    hf_allocator memory; /* that it is in; its worker may be freed before it */
     hf_runtime *rt;
     uint64_t hash;
     bool is_listed;      /* it can be joined: worker-M1 */
@@ -72,11 +73,11 @@ static hf_str id_of(hf_arena *arena, hf_str bytes)
 }
 
 /* Encoding and data of each payload, with their lengths. Other metadata says how a value came here, not what it is. */
-static hf_str canonical(hf_arena *arena, hf_payload in)
+static hf_str canonical(hf_arena *arena, hf_allocator memory, hf_payload in)
 {
     const hf_pb_payloads *list = hf_payload_encode(arena, in);
     hf_buf buf;
-    hf_buf_init(&buf, hf_env_memory(hf_env_posix()), SIZE_MAX);
+    hf_buf_init(&buf, memory, SIZE_MAX);
     for (size_t i = 0; list != NULL && i < list->payloads.count; i++) {
         const hf_pb_payload *item = &list->payloads.items[i];
         hf_str encoding = hf_payload_encoding(item);
@@ -92,10 +93,8 @@ static hf_str canonical(hf_arena *arena, hf_payload in)
         hf_buf_put(&buf, "", 1); /* no input */
     }
     hf_str id = {NULL, 0};
-    if (hf_buf_status(&buf) == HF_OK) {
+    if (hf_buf_status(&buf) == HF_OK) { /* else the arena is still good for the answer that says so */
         id = id_of(arena, hf_str_of_len(hf_buf_text(&buf), buf.len));
-    } else {
-        arena->status = HF_ERR_NOMEM;
     }
     hf_buf_deinit(&buf);
     return id;
@@ -113,7 +112,7 @@ static hf_status make_id(activity *act, hf_pb_failure **ret_failure)
 {
     const hf_memo *memo = &act->entry->memo;
     if (memo->key == NULL) {
-        act->memo_id = canonical(&act->arena, act->in);
+        act->memo_id = canonical(&act->arena, act->worker->memory, act->in);
         return act->memo_id.data != NULL ? HF_OK : no_memory(act, ret_failure);
     }
     HF_AUTO(hf_payload_free) hf_payload key = hf_payload_none();
@@ -139,13 +138,13 @@ static hf_memo_place place_of(const activity *act)
 /* ---- Payloads as they are kept ----------------------------------------------------------------------------------- */
 
 /* NULL = no memory. */
-static hf_value *pack(hf_payload payload)
+static hf_value *pack(hf_allocator memory, hf_payload payload)
 {
     hf_arena arena;
     hf_buf buf;
     hf_value *value = NULL;
-    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
-    hf_buf_init(&buf, hf_env_memory(hf_env_posix()), SIZE_MAX);
+    hf_arena_init(&arena, memory);
+    hf_buf_init(&buf, memory, SIZE_MAX);
     const hf_pb_payloads *list = hf_payload_encode(&arena, payload);
     hf_buf_put(&buf, &KEPT, 1);
     if (list != NULL) {
@@ -182,7 +181,7 @@ static bool mark_first(hf_arena *arena, hf_pb_payloads *list, const char *mark)
 
 /* The payload, with a mark in its metadata unless `mark` is NULL. Fails: HF_ERR_NOMEM; HF_ERR_INVALID: these bytes are not
  * an answer. */
-static hf_status unpack(const hf_value *value, const char *mark, hf_payload *ret_payload)
+static hf_status unpack(hf_allocator memory, const hf_value *value, const char *mark, hf_payload *ret_payload)
 {
     hf_str bytes = hf_str_of_len(hf_value_data(value), hf_value_len(value));
     if (bytes.len < 1 || bytes.data[0] != KEPT) {
@@ -190,7 +189,7 @@ static hf_status unpack(const hf_value *value, const char *mark, hf_payload *ret
     }
     hf_arena arena;
     hf_pb_payloads list = {0};
-    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_arena_init(&arena, memory);
     hf_status status =
         hf_pb_decode(NULL, &hf_pb_payloads_type, hf_str_of_len(bytes.data + 1, bytes.len - 1), &arena, &list);
     if (status == HF_OK && mark != NULL && list.payloads.count > 0 && !mark_first(&arena, &list, mark)) {
@@ -208,11 +207,11 @@ static void mark_of_hit(hf_span age, char mark[MARK_LEN])
     (void)snprintf(mark, MARK_LEN, "hit, age %lld s", (long long)(age.ns / 1000000000));
 }
 
-static hf_value *pack_failure(const hf_pb_failure *failure)
+static hf_value *pack_failure(hf_allocator memory, const hf_pb_failure *failure)
 {
     hf_buf buf;
     hf_value *value = NULL;
-    hf_buf_init(&buf, hf_env_memory(hf_env_posix()), SIZE_MAX);
+    hf_buf_init(&buf, memory, SIZE_MAX);
     hf_pb_encode(&hf_pb_failure_type, failure, &buf);
     if (hf_buf_status(&buf) == HF_OK) {
         HF_IGNORE(hf_value_copy(hf_buf_text(&buf), buf.len, &value)); /* NULL says it */
@@ -249,7 +248,7 @@ bool hf_memo_answer(activity *act, hf_status *ret_status, hf_pb_failure **ret_fa
     }
     char mark[MARK_LEN];
     mark_of_hit(age, mark);
-    *ret_status = unpack(value, mark, &act->out);
+    *ret_status = unpack(act->worker->memory, value, mark, &act->out);
     hf_value_unref(value);
     return *ret_status == HF_OK; /* else it is made again */
 }
@@ -265,16 +264,16 @@ static void unref(hf_memo_body *body)
     hf_value_unref(body->beat);
     hf_value_unref(body->out);
     hf_value_unref(body->failure);
-    hf_env *env = hf_env_posix();
-    env->ops->release(env, body, sizeof *body + strlen(body->place.type) + 1 + body->place.id.len);
+    hf_allocator memory = body->memory;
+    memory.release(memory.state, body, sizeof *body + strlen(body->place.type) + 1 + body->place.id.len);
 }
 
 static hf_memo_body *body_new(const activity *act, uint64_t hash)
 {
     hf_memo_place place = place_of(act);
     size_t type_len = strlen(place.type) + 1;
-    hf_env *env = hf_env_posix();
-    hf_memo_body *body = env->ops->allocate(env, sizeof *body + type_len + place.id.len, _Alignof(hf_memo_body));
+    hf_allocator memory = act->worker->memory;
+    hf_memo_body *body = memory.allocate(memory.state, sizeof *body + type_len + place.id.len, _Alignof(hf_memo_body));
     if (body == NULL) {
         return NULL;
     }
@@ -283,6 +282,7 @@ static hf_memo_body *body_new(const activity *act, uint64_t hash)
     memcpy(body->bytes + type_len, place.id.data, place.id.len);
     body->place = (hf_memo_place){body->bytes, hf_str_of_len(body->bytes + type_len, place.id.len)};
     body->memo = &act->entry->memo;
+    body->memory = memory;
     body->rt = act->worker->rt;
     body->hash = hash;
     hf_list_init(&body->waiters);
@@ -369,7 +369,7 @@ static void conclude(hf_memo_body *body, const ending *end, bool is_stopped)
 {
     bucket *b = bucket_of(body->hash);
     hf_claimed claimed = {NULL, NULL};
-    hf_value *failure = end->failure != NULL ? pack_failure(end->failure) : NULL;
+    hf_value *failure = end->failure != NULL ? pack_failure(body->memory, end->failure) : NULL;
     hf_spin_lock(&b->lock);
     hf_assert(!body->is_over && body->holders > 0); /* worker-M2 */
     unlist(body);
@@ -397,7 +397,7 @@ static void call_it(activity *act, hf_scope *scope, ending *end, void **ret_tick
         return;
     }
     hf_payload known = hf_payload_none();
-    if (end->status == HF_OK && kept != NULL && unpack(kept, NULL, &known) == HF_OK) {
+    if (end->status == HF_OK && kept != NULL && unpack(act->worker->memory, kept, NULL, &known) == HF_OK) {
         hf_payload_free(&known);
         end->out = kept;
         end->is_hit = true;
@@ -421,7 +421,7 @@ static void finish(activity *act, ending *end)
     }
     bool is_told = end->status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested);
     if (end->status == HF_OK || is_told) { /* else nobody has looked where it is */
-        end->out = pack(act->out);
+        end->out = pack(act->worker->memory, act->out);
     }
     if (end->status == HF_OK && end->out == NULL) {
         end->status = no_memory(act, &end->failure);
@@ -555,7 +555,7 @@ static void repeat_beat(hf_memo_body *body, uint64_t *beats)
     *beats = body->beats;
     hf_value *beat = is_new && body->beat != NULL ? hf_value_ref(body->beat) : NULL;
     hf_spin_unlock(&b->lock);
-    if (beat != NULL && unpack(beat, NULL, &details) == HF_OK) {
+    if (beat != NULL && unpack(body->memory, beat, NULL, &details) == HF_OK) {
         HF_IGNORE(hf_activity_heartbeat(details)); /* the next wait says whether the attempt was canceled */
         hf_payload_free(&details);
     }
@@ -605,7 +605,7 @@ static hf_status take_end(activity *act, hf_memo_body *body, bool is_canceled, b
         mark_of_hit(body->age, text);
         mark = text;
     }
-    if (body->out != NULL && unpack(body->out, mark, &act->out) != HF_OK) {
+    if (body->out != NULL && unpack(act->worker->memory, body->out, mark, &act->out) != HF_OK) {
         return no_memory(act, ret_failure);
     }
     if (status != HF_OK) {
@@ -666,7 +666,7 @@ hf_status hf_memo_beat(activity *act, hf_payload details)
     hf_memo_body *body = act->body;
     bucket *b = bucket_of(body->hash);
     hf_claimed claimed = {NULL, NULL};
-    hf_value *beat = pack(details);
+    hf_value *beat = pack(body->memory, details);
     if (beat == NULL) {
         return hf_raise(HF_ERR_NOMEM, "no memory for a heartbeat");
     }

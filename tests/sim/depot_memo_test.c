@@ -5,6 +5,7 @@
 
 #include "depot/depot_private.h"
 #include "store/mem.h"
+#include "worker/worker_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -452,14 +453,17 @@ static hf_status play_it(void *arg)
     return hf_depot_close(p.answers);
 }
 
+static void one_seed(uint64_t seed)
+{
+    begin_counts();
+    on_fiber = seed % 2 != 0;
+    HF_CHECK(hf_sim_run(seed, 1 + (int)(seed / 2 % 3), play_it, NULL, NULL) == HF_OK);
+}
+
 static void perform(scene s)
 {
-    for (uint64_t i = 0; i < 8; i++) {
-        begin_counts();
-        scene_now = s;
-        on_fiber = i % 2 != 0;
-        HF_CHECK_SAY(hf_sim_run(i + 1, 1 + (int)(i / 2) % 3, play_it, NULL, NULL) == HF_OK, "seed %d", (int)i + 1);
-    }
+    scene_now = s;
+    hf_each_seed("memo", 12, one_seed);
     key_now = NULL;
     ttl_now = hf_nanoseconds(0);
 }
@@ -502,7 +506,27 @@ static hf_status scene_after(play *p)
     return HF_OK;
 }
 
-/* Another process, with another engine, finds what the first has kept. */
+/* The process ends while the function runs: nothing is kept, and the next one calls it again. */
+static hf_status scene_cut_off(play *p)
+{
+    takes = hf_seconds(20);
+    hf_execution *run = start(p, "once", "9");
+    HF_TRY(hf_sleep(hf_seconds(2)));
+    HF_CHECK(running == 1);
+    takes = hf_seconds(1);
+    hf_execution_free(run);
+    return HF_OK;
+}
+
+static hf_status scene_cut_off_after(play *p)
+{
+    HF_CHECK(ended_canceled == 1 && heard_why == HF_WHY_SHUTDOWN);
+    expect(start(p, "once", "9"), "\"9 is 4\"", NO_MARK);
+    return HF_OK;
+}
+
+/* Another process, with another engine, finds what the first has kept. The engine knows nothing of it: as if it had died
+ * before the answer was committed there. */
 static hf_status two_lives(void *arg)
 {
     hf_op op;
@@ -515,20 +539,78 @@ static hf_status two_lives(void *arg)
     HF_TRY(play_it(arg));
     scene_now = scene_after;
     HF_TRY(play_it(arg));
+    scene_now = scene_cut_off;
+    HF_TRY(play_it(arg));
+    scene_now = scene_cut_off_after;
+    HF_TRY(play_it(arg));
     store_now = NULL;
     hf_store_close(inner);
     return HF_OK;
+}
+
+static void one_restart(uint64_t seed)
+{
+    begin_counts();
+    on_fiber = seed % 2 != 0;
+    HF_CHECK(hf_sim_run(seed, 1 + (int)(seed / 2 % 3), two_lives, NULL, NULL) == HF_OK);
 }
 
 static void answers_survive_a_restart(void **state)
 {
     (void)state;
     ttl_now = hf_hours(1);
-    for (uint64_t i = 0; i < 8; i++) {
-        begin_counts();
-        on_fiber = i % 2 != 0;
-        HF_CHECK(hf_sim_run(i + 1, 1 + (int)(i % 3), two_lives, NULL, NULL) == HF_OK);
+    hf_each_seed("restart", 12, one_restart);
+}
+
+/* ---- Without memory ---------------------------------------------------------------------------------------------- */
+
+static uint64_t allocations; /* of the worker, so far */
+static uint64_t failing;     /* this one fails; 0 = none */
+static hf_allocator real_memory;
+
+static void *poor_allocate(void *state, size_t len, size_t align)
+{
+    bool is_of_worker = hf_runtime_current() != NULL; /* what the engine puts into an answer is not */
+    return is_of_worker && ++allocations == failing ? NULL : real_memory.allocate(state, len, align);
+}
+
+/* An attempt that finds no memory fails and is tried again; nothing is lost, and nobody waits for ever. */
+static hf_status scene_poor(play *p)
+{
+    hf_execution *runs[3];
+    beats = hf_milliseconds(300);
+    real_memory = p->workers[0]->memory;
+    allocations = 0;
+    p->workers[0]->memory.allocate = poor_allocate;
+    for (int i = 0; i < 3; i++) {
+        runs[i] = start(p, "once", "7");
     }
+    for (int i = 0; i < 3; i++) {
+        HF_CHECK_SAY(hf_result(runs[i], NULL, .timeout = hf_days(1)) == HF_OK, "allocation %d: %s", (int)failing,
+                     hf_error_text());
+        hf_execution_free(runs[i]);
+    }
+    hf_execution *last = start(p, "once", "7");
+    HF_CHECK(hf_result(last, NULL, .timeout = hf_days(1)) == HF_OK);
+    hf_execution_free(last);
+    HF_CHECK(running == 0 && calls <= 3);
+    return HF_OK;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    ttl_now = hf_hours(1);
+    scene_now = scene_poor;
+    failing = 0;
+    one_seed(1);
+    uint64_t count = allocations;
+    HF_CHECK(count > 20);
+    for (failing = 1; failing <= count; failing++) {
+        one_seed(1 + failing % 2);
+    }
+    failing = 0;
+    print_message("%d allocations\n", (int)count);
 }
 
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
@@ -578,6 +660,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(DP3_an_answer_from_before_an_invalidation_is_not_kept),
     cmocka_unit_test(another_worker_goes_on_when_one_stops),
     cmocka_unit_test(answers_survive_a_restart),
+    cmocka_unit_test(every_allocation_may_fail),
     cmocka_unit_test(a_memo_that_does_not_fit_is_refused),
 };
 
