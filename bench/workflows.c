@@ -2,9 +2,13 @@
  * fibers of one program; and the memory of runs that wait.
  *
  *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber] [--through owner]
+ *                              [--memo depot]
+ *     workflows once COUNT [--store memory] [--activities fiber]   this many runs with equal input at once, and a memo: fails
+ *                                 unless the activity was called once
  *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set; of these: heap, and of
  *                                 that the runtime's objects (crew, scopes, branch). The rest of the bytes are stacks
  *
+ * With `--memo depot` the answers of the activity are kept in a depot: all but the first are hits (`calls` says how many were not).
  * With `--through owner` the engine is in a second process, which has the file open, and this one asks it (owner:FILE).
  * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
  * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads.
@@ -39,6 +43,7 @@ static struct {
     bool in_memory;
     bool on_fiber; /* activities */
     bool through;  /* the owner, which is another process */
+    bool has_memo; /* of the activity: a depot in memory */
 } options = {.mode = "", .dir = ".", .seconds = 5};
 
 static char path[4096];
@@ -49,11 +54,20 @@ static client clients[COUNT_MAX];
 static atomic_bool stopping;
 static atomic_bool measuring;
 static atomic_llong results;
+static atomic_llong calls; /* of the activity */
 
 static hf_status charge(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
+    atomic_fetch_add(&calls, 1);
     return hf_payload_printf(ret_out, "{\"receipt\": 4711}");
+}
+
+/* The same, slow enough that the others come while it runs. */
+static hf_status charge_slowly(hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(hf_sleep(hf_milliseconds(100)));
+    return charge(in, ret_out);
 }
 
 static hf_status order(hf_payload in, hf_payload *ret_out)
@@ -274,7 +288,34 @@ static hf_status measure(void *arg)
     HF_TRY(hf_join(scope));
     print_between(from, to);
     print_times();
+    if (options.has_memo) {
+        bench_print("calls", (double)atomic_load(&calls));
+    }
     return hf_worker_stop(worker);
+}
+
+static hf_status one_of_many(void *arg)
+{
+    (void)arg;
+    return one_workflow();
+}
+
+/* Runs with equal input, all at once: the activity is called once. */
+static hf_status measure_once(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    int64_t begun = bench_wall_ns();
+    HF_TRY(hf_scope_open(&scope, .name = "clients"));
+    for (int i = 0; i < options.count; i++) {
+        HF_TRY(hf_fork(scope, one_of_many, NULL));
+    }
+    HF_TRY(hf_join(scope));
+    bench_print("runs", options.count);
+    bench_print("ms", (double)(bench_wall_ns() - begun) / 1e6);
+    bench_print("calls", (double)atomic_load(&calls));
+    HF_TRY(hf_worker_stop(worker));
+    return atomic_load(&calls) == 1 ? HF_OK : hf_raise(HF_ERR_FAILED, "the activity was called more than once");
 }
 
 /* Memory of the runtime's objects; that of the worker's runs, the engine and the store is malloc's own. */
@@ -331,7 +372,7 @@ static hf_function function_of(const char *mode)
     static const struct {
         const char *mode;
         hf_function function;
-    } MODES[] = {{"w1", order}, {"w2", sequence}, {"w3", fan_out}, {"parked", parked}};
+    } MODES[] = {{"w1", order}, {"once", order}, {"w2", sequence}, {"w3", fan_out}, {"parked", parked}};
     for (size_t i = 0; i < sizeof MODES / sizeof MODES[0]; i++) {
         if (strcmp(MODES[i].mode, mode) == 0) {
             return MODES[i].function;
@@ -343,6 +384,8 @@ static hf_function function_of(const char *mode)
 static hf_status program(void *arg)
 {
     bool is_parked = strcmp(options.mode, "parked") == 0;
+    bool is_once = strcmp(options.mode, "once") == 0;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_AUTO(hf_close) hf_service *opened = NULL;
     HF_AUTO(hf_worker_free) hf_worker *made = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -353,9 +396,15 @@ static hf_status program(void *arg)
     service = opened;
     worker = made;
     HF_TRY(hf_worker_add_workflow(worker, "order", function_of(options.mode)));
-    HF_TRY(hf_worker_add_activity(worker, "charge", charge, .on_fiber = options.on_fiber));
+    if (options.has_memo || is_once) {
+        HF_TRY(hf_depot_open("bench", &depot));
+        HF_TRY(hf_worker_add_activity(worker, "charge", is_once ? charge_slowly : charge, .on_fiber = options.on_fiber,
+                                      .memo = hf_depot_memo(depot, .ttl = hf_hours(1))));
+    } else {
+        HF_TRY(hf_worker_add_activity(worker, "charge", charge, .on_fiber = options.on_fiber));
+    }
     HF_TRY(hf_scope_open(&scope, .name = "bench"));
-    HF_TRY(hf_fork(scope, is_parked ? measure_parked : measure, NULL));
+    HF_TRY(hf_fork(scope, is_parked ? measure_parked : is_once ? measure_once : measure, NULL));
     HF_TRY(hf_worker_run(worker));
     return hf_join(scope);
 }
@@ -410,13 +459,16 @@ int main(int argc, char **argv)
             options.on_fiber = strcmp(argv[i + 1], "fiber") == 0;
         } else if (strcmp(argv[i], "--through") == 0) {
             options.through = strcmp(argv[i + 1], "owner") == 0;
+        } else if (strcmp(argv[i], "--memo") == 0) {
+            options.has_memo = strcmp(argv[i + 1], "depot") == 0;
         }
     }
     int count_max = strcmp(options.mode, "parked") == 0 ? 1000000 : COUNT_MAX;
     if (function_of(options.mode) == NULL || options.count < 1 || options.count > count_max) {
         (void)fprintf(stderr,
                       "usage: workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] "
-                      "[--activities fiber] [--through owner]\n"
+                      "[--activities fiber] [--through owner] [--memo depot]\n"
+                      "       workflows once COUNT [--store memory] [--activities fiber]\n"
                       "       workflows parked COUNT [--store memory]\n");
         return 2;
     }

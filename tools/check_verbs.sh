@@ -27,7 +27,7 @@ count_calls()
         }'
 }
 
-mapfile -t verbs < <(cat "$headers"/*.h | grep -oE 'HF_API (HF_MUST_USE )?hf_status hf_[a-z0-9_]+_with\(' |
+mapfile -t verbs < <(cat "$headers"/*.h | grep -oE 'HF_API (HF_MUST_USE )?(hf_status|hf_memo) hf_[a-z0-9_]+_with\(' |
     sed -E 's/.* (hf_.*)_with\(/\1/' | sort -u)
 while read -r verb plain _ designated; do
     if ((plain == 0 || designated == 0)); then

@@ -30,7 +30,7 @@ with_twins()
                 has_place[names[i]] = 1
             }
         }
-        # One declaration, without "HF_API HF_MUST_USE hf_status" and from its name to the closing parenthesis.
+        # One declaration, without "HF_API HF_MUST_USE" and the type of its `result`, from its name to the closing parenthesis.
         function twin(text,    name, args, count, parts, i, params, plain, quoted, options, upper, arg) {
             name = substr(text, 1, index(text, "(") - 1)
             sub(/_with$/, "", name)
@@ -53,14 +53,14 @@ with_twins()
             c = c "#define " name "(...) " upper "(__VA_ARGS__, .size = sizeof(" options ")" \
                 ((options in has_place) ? ", .file = __FILE__, .line = __LINE__" : "") ")\n"
             c = c "#define " upper "(" plain "...) \\\n    " name "_with(" quoted "&(" options "){__VA_ARGS__})\n"
-            cpp = cpp "static inline HF_MUST_USE hf_status\n" name "(" params "\n"
+            cpp = cpp "static inline HF_MUST_USE " result "\n" name "(" params "\n"
             cpp = cpp "    " options " options = " options "()" \
                 ((options in has_place) ? ", const char *file = __builtin_FILE(), int line = __builtin_LINE()" : "") ")\n"
             gsub(/, \n/, ",\n", cpp)
             cpp = cpp "{\n    options.size = sizeof options;\n" \
                 ((options in has_place) ? "    options.file = file;\n    options.line = line;\n" : "") "    return " name "_with(" plain "&options);\n}\n"
         }
-        /^HF_API .*hf_status hf_[a-z0-9_]+_with\(/ {
+        /^HF_API .*(hf_status|hf_memo) hf_[a-z0-9_]+_with\(/ {
             open_text = ""
             is_open = 1
         }
@@ -69,7 +69,8 @@ with_twins()
             if ($0 ~ /;/) {
                 is_open = 0
                 gsub(/ +/, " ", open_text)
-                sub(/^.*hf_status /, "", open_text)
+                result = open_text ~ /^[^(]*hf_memo / ? "hf_memo" : "hf_status"
+                sub("^[^(]*" result " ", "", open_text)
                 sub(/;.*$/, "", open_text)
                 twin(open_text)
             }

@@ -20,11 +20,13 @@
 
 #include <holdfast/flow.h>
 #include <holdfast/keyed.h>
+#include <holdfast/memo.h>
 
 typedef struct hf_depot hf_depot;
 typedef struct hf_reply hf_reply;
 typedef struct hf_watcher hf_watcher;
 typedef struct hf_depot_write hf_depot_write;
+typedef struct hf_service hf_service; /* service.h */
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
@@ -171,6 +173,8 @@ typedef struct hf_depot_options {
      * there is one. */
     unsigned (*origin_of)(void *state, hf_depot_key key);
     hf_combiner combine; /* makes one patch of two within .coalesce; NULL = patches are sent one by one */
+    /* Nothing is sent but by hf_depot_drive: writes wait for it, also those of an earlier process. */
+    bool driven;
 } hf_depot_options;
 
 typedef enum hf_fresh {
@@ -297,6 +301,25 @@ typedef struct hf_depot_pending_write {
 } hf_depot_pending_write;
 typedef bool hf_depot_pending_visit(void *arg, const hf_depot_pending_write *write);
 
+/* ---- With workflows ---------------------------------------------------------------------------------------------- */
+
+typedef struct hf_depot_memo_options {
+    size_t size;     /* set by the macro */
+    hf_span ttl;     /* an older answer is not used; the depot's .ttl, HF_SPAN_UNLIMITED */
+    hf_memo_key key; /* which inputs are equal; NULL = those with the same bytes and encodings */
+    const char *ns;  /* namespace of the answers' keys, 1 to 100 bytes, kept until the worker is freed; "memo" */
+} hf_depot_memo_options;
+
+typedef struct hf_depot_drive_options {
+    size_t size;              /* set by the macro */
+    const char *queue;        /* task queue of the sends, which belongs to this depot alone; "depot-NAME" */
+    const char *namespace_;   /* of the runs; that of the service */
+    int64_t attempts_max;     /* of a send, before it is given up as dead; HF_UNLIMITED */
+    hf_span retry_initial;    /* pause before the second attempt; 1 s */
+    double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
+    hf_span retry_max;        /* longest pause; 5 min */
+} hf_depot_drive_options;
+
 HF_BEGIN_DECLS
 
 static inline hf_depot_key hf_depot_key_of(const char *ns, const char *type, const char *id)
@@ -409,6 +432,25 @@ HF_API HF_MUST_USE hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_
 HF_API uint64_t hf_watcher_dropped(const hf_watcher *watcher); /* events that newer ones replaced so far */
 HF_API hf_status hf_watcher_close(hf_watcher *watcher);        /* accepts NULL */
 
+/* Answers of activities, kept in the depot: for .memo of hf_worker_add_activity, which says what is wrong with it. The
+ * worker must be freed before the depot is closed. The key of an answer is {.ns, name of the activity, id}; the id is what
+ * .key gives, or the input, if that has at most 1,000 bytes, else its hash. So hf_depot_invalidate_namespace(depot, "memo")
+ * forgets all answers. Answers are not encrypted by the codec of the service. Runs of an activity with a memo count as
+ * fetches nowhere: .fetch of the depot is not used, and it may be missing. */
+HF_API HF_MUST_USE hf_memo hf_depot_memo_with(hf_depot *depot, const hf_depot_memo_options *options);
+/* Lets workflows of this service drive the sends of the depot: each key that has writes has a run of the workflow
+ * "holdfast.depot", with the id "depot-NAME/NS/TYPE/ID", and each send is an activity "holdfast.depot.send" of it. So they
+ * are in hf_list, can be paused, and are tried again as the retry options say. A worker on .queue is started for them. The
+ * writes stay in the depot: a run that is lost is started again, and no write is lost or sent under another id. Names of
+ * depots that use one service must differ. A depot that is opened with .driven sends nothing before. Close the depot, or call hf_depot_undrive, before the service is closed.
+ * Fails: HF_ERR_EXISTS: it is driven already; HF_ERR_MISUSE: it has no .push; HF_ERR_INVALID, HF_ERR_NOMEM, and as
+ * hf_worker_start. */
+HF_API HF_MUST_USE hf_status hf_depot_drive_with(hf_depot *depot, hf_service *service,
+                                                 const hf_depot_drive_options *options);
+/* The depot sends by itself again, unless it was opened with .driven. Waits until the worker has stopped. Runs that are open wait for the next
+ * hf_depot_drive. Does nothing if it is not driven. Fails: as hf_worker_wait. */
+HF_API HF_MUST_USE hf_status hf_depot_undrive(hf_depot *depot);
+
 /* What a fetcher or pusher answers. They return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
  * that. */
 HF_API HF_MUST_USE hf_status hf_reply_value(hf_reply *reply, const void *data, size_t len);
@@ -472,6 +514,12 @@ HF_AUTO_DEFINE(hf_watcher_close, hf_watcher)
 #define hf_watcher_next(...) HF_WATCHER_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_WATCHER_NEXT_(watcher, ret_event, ...) \
     hf_watcher_next_with((watcher), (ret_event), &(hf_wait_options){__VA_ARGS__})
+#define hf_depot_memo(...) HF_DEPOT_MEMO_(__VA_ARGS__, .size = sizeof(hf_depot_memo_options))
+#define HF_DEPOT_MEMO_(depot, ...) \
+    hf_depot_memo_with((depot), &(hf_depot_memo_options){__VA_ARGS__})
+#define hf_depot_drive(...) HF_DEPOT_DRIVE_(__VA_ARGS__, .size = sizeof(hf_depot_drive_options))
+#define HF_DEPOT_DRIVE_(depot, service, ...) \
+    hf_depot_drive_with((depot), (service), &(hf_depot_drive_options){__VA_ARGS__})
 #define hf_reply_fail(...) HF_REPLY_FAIL_(__VA_ARGS__, .size = sizeof(hf_reply_fail_options))
 #define HF_REPLY_FAIL_(reply, reply_class, ...) \
     hf_reply_fail_with((reply), (reply_class), &(hf_reply_fail_options){__VA_ARGS__})
@@ -563,6 +611,20 @@ hf_watcher_next(hf_watcher *watcher, hf_depot_event *ret_event,
     options.file = file;
     options.line = line;
     return hf_watcher_next_with(watcher, ret_event, &options);
+}
+static inline HF_MUST_USE hf_memo
+hf_depot_memo(hf_depot *depot,
+    hf_depot_memo_options options = hf_depot_memo_options())
+{
+    options.size = sizeof options;
+    return hf_depot_memo_with(depot, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_drive(hf_depot *depot, hf_service *service,
+    hf_depot_drive_options options = hf_depot_drive_options())
+{
+    options.size = sizeof options;
+    return hf_depot_drive_with(depot, service, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_reply_fail(hf_reply *reply, hf_reply_class reply_class,

@@ -65,6 +65,7 @@
 #define HOLDFAST_WORKER_H
 
 #include <holdfast/activity.h>
+#include <holdfast/memo.h>
 #include <holdfast/service.h>
 #include <holdfast/workflow.h>
 
@@ -139,6 +140,9 @@ typedef struct hf_worker_add_activity_options {
     bool on_fiber;
     void *arg;         /* hf_activity_arg() in the activity: a pool of connections, say; it must outlive the worker */
     size_t stack_size; /* with .on_fiber: of its fiber, as .stack_size of hf_fork; 0 = the runtime's default */
+    /* Answers are kept, and equal inputs share one call: .memo = hf_depot_memo(depot). Such an activity cannot return
+     * HF_PENDING, and its name has at most 100 bytes. */
+    hf_memo memo;
 } hf_worker_add_activity_options;
 
 typedef struct hf_worker_add_command_options {
@@ -156,7 +160,7 @@ HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char 
                                                 const hf_worker_options *options);
 /* Call these before the worker runs. The name is copied. Fails: HF_ERR_EXISTS: the name is taken; HF_ERR_INVALID: the
  * name is empty or too long; .stack_size is above 256 K, or the activity is not .on_fiber, whose thread has 1 MiB; or
- * activities_max is a number above 1,024 and the activity is not .on_fiber;
+ * activities_max is a number above 1,024 and the activity is not .on_fiber; .memo does not fit;
  * HF_ERR_MISUSE: the worker runs or has run; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_worker_add_workflow_with(hf_worker *worker, const char *name, hf_function workflow,
                                                          const hf_worker_add_workflow_options *options);

@@ -248,12 +248,18 @@ static void send_free(hf_depot *depot, hf_sending *one)
     hf_slot_let_go(depot, slot);
 }
 
+static const hf_send_end ENDS[] = {
+    [VERDICT_SETTLED] = HF_SEND_SETTLED, [VERDICT_GIVEN_UP] = HF_SEND_GIVEN_UP, [VERDICT_AGAIN] = HF_SEND_AGAIN,
+    [VERDICT_LATER] = HF_SEND_FAILED,    [VERDICT_DEAD] = HF_SEND_DEAD,
+};
+
 static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_sending *one = change->what;
     hf_pending *row = one->row;
     hf_slot *slot = one->slot;
     verdict what = (verdict)change->number;
+    hf_send_report report = hf_driven_report(one); /* the row may go */
     slot->sending = NULL;
     if (status != HF_OK && what != VERDICT_LATER) {
         if (row->is_origin_first || row->is_dropped) { /* the origin has answered; what is kept here is not */
@@ -318,6 +324,10 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         put_off(depot, row, one);
         break;
     }
+    report.end = one->was_denied ? HF_SEND_HELD : ENDS[what];
+    report.retry_after.ns =
+        one->was_denied ? INT64_C(1000000000) : report.retry_after.ns; /* the breaker has just opened */
+    hf_driven_tell(depot, slot, report);
     hf_depot_look_at_sends(depot, slot);
     hf_value_unref(change->merged);
     hf_change_free(depot, change);
@@ -341,6 +351,7 @@ void hf_sending_answered(hf_depot *depot, hf_post *post)
         one->slot->sending = NULL;
         one->status = HF_ERR_NOMEM;
         put_off(depot, one->row, one);
+        hf_driven_tell(depot, one->slot, hf_driven_report(one));
         if (one->row->is_dropped) {
             hf_pending_unlink(depot, one->row);
             hf_pending_free(depot, one->row);

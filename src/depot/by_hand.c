@@ -112,6 +112,7 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
     } else if (status == HF_OK) {
         row->state = HF_ROW_WAITING;
         row->next_try.ns = 0;
+        slot->is_wanted = false; /* also if the one who drives it has lost it */
         slot->stirred = ++depot->stir;
         hf_change_show(depot, change, true);
     }

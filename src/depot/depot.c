@@ -130,6 +130,7 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->seed = hf_keys_seed(rt);
     depot->rng.state = hf_keys_seed(rt);
     depot->sequence_next = 1;
+    depot->waits_for_drive = options->driven;
     hf_heap_init(&depot->timers, hf_env_memory(rt->env));
     return depot;
 }
@@ -229,6 +230,7 @@ static void act_stop(hf_depot *depot, hf_post *post)
     hf_watch_close_all(depot);
     hf_flight_end_all(depot);
     hf_pending_end_all(depot);
+    hf_driven_end(depot);
     hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
 }
 
@@ -275,6 +277,7 @@ hf_status hf_depot_close(hf_depot *depot)
                       depot->name);
         return hf_depot_raise(depot, &op);
     }
+    hf_driven_close(depot);
     hf_spin_lock(&depot->lock);
     bool is_first = !depot->is_closing;
     depot->is_closing = true;

@@ -190,6 +190,9 @@ struct hf_slot {
     hf_pending *sending; /* a row of it, while it is sent */
     hf_node in_senders;  /* in depot->senders */
     hf_depot_timer_node send_timer;
+    bool is_wanted;             /* driven sends: the one who drives was told of the key, or has its turn */
+    int64_t wanted_ns;          /* monotonic: when that was */
+    hf_list send_asks;          /* driven sends: asks that wait for the end of one; under the lock */
     uint64_t stirred;           /* depot->stir of its last write or invalidation */
     uint64_t answers;           /* of the origin to writes, that changed the base */
     uint64_t voids, hard_voids; /* invalidations of this key */
@@ -440,8 +443,10 @@ struct hf_depot {
     hf_list alias_order; /* the oldest first */
     hf_depot_timer_node alias_timer;
 
-    hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
-    hf_list senders; /* slots with a write that may be sent now */
+    hf_heap timers;                     /* watchers' refreshes, sends that wait; monotonic */
+    hf_list senders;                    /* slots with a write that may be sent now */
+    const struct hf_sends_by *sends_by; /* driven.h; NULL = the depot sends by itself ... */
+    bool waits_for_drive;               /* ... or not at all: .driven */
     size_t watcher_count;
     hf_depot_keeping keeping;
     hf_depot_counts counts;
@@ -711,6 +716,12 @@ void hf_depot_start_sends(hf_depot *depot);
 void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot);
 /* Online again: all of them. */
 void hf_depot_look_at_all_sends(hf_depot *depot);
+
+/* ---- driven.c ---------------------------------------------------------------------------------------------------- */
+
+/* At close: those who drive sends stop. The first on the fiber or thread that closes, the second by the driver. */
+void hf_driven_close(hf_depot *depot);
+void hf_driven_end(hf_depot *depot);
 
 /* ---- watch.c ----------------------------------------------------------------------------------------------------- */
 

@@ -21,8 +21,12 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
         hf_list_remove(&slot->in_senders);
     }
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
-    if (row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline ||
-        depot->is_ending) {
+    if (depot->sends_by != NULL) {
+        hf_driven_look(depot, slot);
+        return;
+    }
+    if (depot->waits_for_drive || row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL ||
+        depot->is_offline || depot->is_ending) {
         return;
     }
     int64_t now = hf_rt_now(depot->rt).ns;
@@ -137,9 +141,14 @@ void hf_depot_start_sends(hf_depot *depot)
 {
     while (!depot->is_ending && depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
         hf_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_slot, in_senders);
+        if (!hf_driven_may_send(depot, slot)) {
+            continue; /* the one who asked for it has left */
+        }
         if (!start_send(depot, slot)) {
             hf_pending *row = hf_slot_first_row(slot);
             row->next_try.ns = hf_rt_now(depot->rt).ns + INT64_C(1000000000);
+            hf_driven_tell(depot, slot,
+                           (hf_send_report){.end = HF_SEND_FAILED, .status = HF_ERR_NOMEM, .message = "no memory"});
             hf_depot_look_at_sends(depot, slot);
             return;
         }

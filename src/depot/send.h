@@ -3,6 +3,7 @@
 #define HF_DEPOT_SEND_H
 
 #include "depot/depot_private.h"
+#include "depot/driven.h"
 
 struct hf_sending {
     hf_work work;
@@ -30,5 +31,16 @@ void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *s
                         hf_value *value, bool is_void, bool is_hard);
 /* By the driver: the origin has answered, or not. */
 void hf_sending_answered(hf_depot *depot, hf_post *post);
+
+/* ---- driven.c: by the driver ------------------------------------------------------------------------------------- */
+
+/* In place of hf_depot_look_at_sends, while sends are driven. */
+void hf_driven_look(hf_depot *depot, hf_slot *slot);
+/* Whether somebody waits for it, or the depot sends by itself. */
+bool hf_driven_may_send(hf_depot *depot, const hf_slot *slot);
+/* What a report says of a send that has ended; `end` is FAILED, and `has_more` is not known yet. */
+hf_send_report hf_driven_report(const hf_sending *one);
+/* Those who wait for it hear of it. */
+void hf_driven_tell(hf_depot *depot, hf_slot *slot, hf_send_report report);
 
 #endif

@@ -27,6 +27,7 @@ hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
     hf_list_init(&slot->watchers);
     hf_list_init(&slot->changes);
     hf_list_init(&slot->rows);
+    hf_list_init(&slot->send_asks);
     hf_keys_add(&depot->slots, &slot->key);
     return slot;
 }
@@ -39,7 +40,8 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
     }
     hf_assert(slot->flight == NULL && slot->sending == NULL && slot->load != HF_SLOT_LOADING &&
               hf_list_is_empty(&slot->loading) && hf_list_is_empty(&slot->watchers) &&
-              hf_list_is_empty(&slot->changes) && hf_list_is_empty(&slot->rows)); /* depot-D4 */
+              hf_list_is_empty(&slot->changes) && hf_list_is_empty(&slot->rows) &&
+              hf_list_is_empty(&slot->send_asks)); /* depot-D4 */
     hf_assert(!hf_node_is_linked(&slot->in_senders));
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
     hf_keys_remove(&depot->slots, &slot->key);

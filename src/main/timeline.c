@@ -17,6 +17,8 @@
 #include "wire/base64.h"
 #include "wire/time_text.h"
 
+#include <holdfast/memo.h>
+
 #include <stdio.h>
 
 /* ---- Small texts ------------------------------------------------------------------------------------------------------ */
@@ -54,6 +56,18 @@ static void put_payloads(hf_timeline *w, const hf_pb_payloads *payloads)
     for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
         hf_buf_puts(w->out, i == 0 ? "  " : ", ");
         put_payload(w, &payloads->payloads.items[i]);
+    }
+}
+
+/* Whether the answer was kept, or made for another run. */
+static void put_memo(hf_timeline *w, const hf_pb_payloads *result)
+{
+    const hf_pb_payload *first = hf_payloads_first(result);
+    hf_str memo = first != NULL ? hf_payload_metadata(first, HF_STR(HF_MEMO_NAME)) : (hf_str){NULL, 0};
+    if (memo.len > 0) {
+        hf_buf_puts(w->out, "  (memo: ");
+        hf_timeline_put_text(w, memo);
+        hf_buf_putc(w->out, ')');
     }
 }
 
@@ -175,6 +189,7 @@ static void put_activity_event(hf_timeline *w, const hf_pb_history_event *event)
     case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
         put_end_of(w, event->activity_task_completed_event_attributes->scheduled_event_id);
         put_payloads(w, event->activity_task_completed_event_attributes->result);
+        put_memo(w, event->activity_task_completed_event_attributes->result);
         break;
     case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
         put_end_of(w, event->activity_task_failed_event_attributes->scheduled_event_id);

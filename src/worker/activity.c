@@ -10,6 +10,7 @@
  * find their activity, too. */
 #include "worker/activity_private.h"
 #include "worker/local.h"
+#include "worker/memo_private.h"
 
 #include "base/fields.h"
 #include "base/span.h"
@@ -43,6 +44,9 @@ hf_status hf_activity_token(hf_payload *ret_token)
     if (act == NULL || ret_token == NULL) {
         return hf_raise(HF_ERR_MISUSE,
                         "hf_activity_token needs a place for the token, and can only be called in an activity");
+    }
+    if (act->body != NULL) {
+        return hf_raise(HF_ERR_MISUSE, "an activity with .memo has no token: several attempts may share it");
     }
     hf_str token = act->task->task_token;
     hf_assert(token.len > 0); /* poller.c has checked it */
@@ -193,8 +197,7 @@ static void answer(activity *act, hf_method method, const void *request)
     (void)answer_as(act, method, request, false);
 }
 
-/* Gives `failure` the type, message and details that hf_activity_fail recorded, and keeps its causes. */
-static void apply_verdict(activity *act, hf_pb_failure *failure)
+void hf_activity_apply_verdict(activity *act, hf_pb_failure *failure)
 {
     const verdict *said = act->verdict;
     if (said == NULL || failure == NULL || failure->failure_info_case != HF_PB_FAILURE_APPLICATION_FAILURE_INFO) {
@@ -226,7 +229,7 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
 
 /* A result that cannot be sent is a final failure: the work is done, and another attempt would do it again and make
  * the same result. */
-static hf_status check_result(activity *act, hf_status status, hf_pb_failure **failure)
+hf_status hf_activity_check_result(activity *act, hf_status status, hf_pb_failure **failure)
 {
     hf_op op;
     hf_op_init(&op);
@@ -269,7 +272,7 @@ static void tell_job(activity *act, hf_status status, hf_pb_failure *failure)
     } else if (status != HF_OK && hf_now(NULL).ns >= act->until_ns) {
         failure = NULL;
     } else if (status == HF_ERR_FAILED) {
-        apply_verdict(act, failure);
+        hf_activity_apply_verdict(act, failure);
     }
     hf_local_job_hear(act->job, act->facts.attempt, status, &act->out, status != HF_OK ? failure : NULL);
 }
@@ -295,7 +298,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
     if (atomic_load(&act->is_gone)) {
         return;
     }
-    status = check_result(act, status, &failure);
+    status = hf_activity_check_result(act, status, &failure);
     if (act->job != NULL) {
         tell_job(act, status, failure);
         return;
@@ -318,7 +321,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
         leave_to_timeout(act);
     } else {
         if (status == HF_ERR_FAILED) {
-            apply_verdict(act, failure);
+            hf_activity_apply_verdict(act, failure);
         }
         answer_failed(act, failure);
     }
@@ -354,7 +357,7 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
     hf_branch *job = NULL;
     hf_status status =
         hf_fork(scope, call_function, act, .name = act->facts.name,
-                .on = act->job != NULL ? act->worker->local_pool : act->worker->pool, .ret_branch = &job);
+                .on = hf_activity_is_local(act) ? act->worker->local_pool : act->worker->pool, .ret_branch = &job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
@@ -398,7 +401,12 @@ static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
     return status;
 }
 
-/* Runs the function. */
+hf_status hf_activity_call(activity *act, hf_scope *scope, hf_pb_failure **ret_failure)
+{
+    return act->entry->on_fiber ? call_here(act, ret_failure) : call_on_pool(act, scope, ret_failure);
+}
+
+/* Runs the function, or waits for a call of it that others share. */
 static hf_status work(activity *act, hf_pb_failure **ret_failure)
 {
     HF_AUTO(hf_scope_close) hf_scope *beats = NULL;
@@ -420,7 +428,7 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
     }
-    status = act->entry->on_fiber ? call_here(act, ret_failure) : call_on_pool(act, scope, ret_failure);
+    status = act->entry->memo.ops != NULL ? hf_memo_share(act, ret_failure) : hf_activity_call(act, scope, ret_failure);
     if (atomic_load(&act->is_beating)) {
         HF_IGNORE(hf_scope_cancel(beats, .reason = "the activity has ended"));
         HF_IGNORE(hf_join(beats)); /* it may be about to cancel the scope that is closed next */
@@ -429,7 +437,7 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     return status;
 }
 
-static void free_activity(activity *act)
+void hf_activity_release(activity *act)
 {
     hf_worker *worker = act->worker;
     hf_assert(atomic_load(&worker->jobs_count) > 0); /* this one */
@@ -482,11 +490,12 @@ static hf_status run_activity(void *arg)
                                          HF_STR("the codec of this worker cannot decode the activity's input"), false);
         status = HF_ERR_INVALID;
     } else if (status == HF_OK) {
-        status = work(act, &failure);
+        bool is_kept = act->entry->memo.ops != NULL && hf_memo_answer(act, &status, &failure);
+        status = is_kept ? status : work(act, &failure);
     }
     atomic_store_explicit(&act->has_returned, true, memory_order_relaxed);
     tell(act, status, failure);
-    free_activity(act);
+    hf_activity_release(act);
     hf_worker_count(worker, &worker->jobs_count, -1);
     return HF_OK;
 }
@@ -522,6 +531,30 @@ static void fill_facts(activity *act)
     act->entry = is_effect ? &EFFECT : hf_function_find(&act->worker->activities, name);
 }
 
+hf_status hf_activity_stand_in(activity *act, const activity *by)
+{
+    hf_worker *worker = act->worker;
+    hf_arena *arena = &act->arena;
+    hf_assert(act->body != NULL && by->entry != NULL && by->body == NULL);
+    atomic_init(&act->until_ns, INT64_MAX); /* timeouts are those of the attempts */
+    act->lapse_ns = INT64_MAX;
+    act->task = HF_ARENA_NEW(arena, hf_pb_poll_activity_task_queue_response);
+    act->entry = by->entry;
+    act->facts = by->facts;
+    act->facts.workflow_id = text_in(arena, hf_str_of(by->facts.workflow_id));
+    act->facts.run_id = text_in(arena, hf_str_of(by->facts.run_id));
+    act->facts.id = text_in(arena, hf_str_of(by->facts.id));
+    act->facts.name = text_in(arena, hf_str_of(by->facts.name));
+    act->facts.deadline = (hf_time){INT64_MAX};
+    act->facts.last = hf_payload_view(arena, hf_payload_encode(arena, by->facts.last));
+    act->in = hf_payload_view(arena, hf_payload_encode(arena, by->in));
+    act->started_ns = by->started_ns;
+    hf_spin_lock(&worker->busy_lock);
+    hf_list_push_back(&worker->busy, &act->busy);
+    hf_spin_unlock(&worker->busy_lock);
+    return arena->status;
+}
+
 /* Enters it in the list of the busy ones and starts its fiber, which may have ended when this returns. On failure it is
  * freed. Fails: HF_ERR_NOMEM; HF_ERR_CANCELED: the worker takes nothing on. */
 static hf_status start(activity *act)
@@ -545,7 +578,7 @@ static hf_status start(activity *act)
         if (act->job == NULL) {
             worker->service->ops->unwanted(worker->service, act->task->task_token);
         }
-        free_activity(act);
+        hf_activity_release(act);
         hf_worker_count(worker, &worker->jobs_count, -1);
     }
     return status;

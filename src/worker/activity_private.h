@@ -13,9 +13,15 @@ typedef struct hf_activity_own_failure {
     hf_failure_body *body; /* owned: type and message */
 } hf_activity_own_failure;
 
+typedef struct hf_memo_body hf_memo_body;
+
 struct hf_activity_work {
     hf_worker *worker;
-    struct hf_local_job *job;  /* of a local activity (local.h), which is told its end; NULL = the service is */
+    struct hf_local_job *job; /* of a local activity (local.h), which is told its end; NULL = the service is */
+    hf_memo_body
+        *body;     /* it is a call that attempts share (memo.h): it has no task of the service, and they hear its end */
+    bool is_local; /* of a body: a local activity began it */
+    hf_str memo_id;            /* of an attempt with a memo: the key of its input, in the arena */
     hf_node busy;              /* in worker->busy */
     atomic_bool has_returned;  /* the function has returned, and its result is being sent */
     int64_t started_ns;        /* mono */
@@ -58,11 +64,29 @@ static inline int64_t hf_ns_later(int64_t ns, hf_span span)
 /* activity.c: notes why it should end, unless there is a reason already. */
 void hf_activity_note_why(hf_activity_work *act, hf_cancel_why why);
 
+/* ---- activity.c, for memo.c -------------------------------------------------------------------------------------- */
+/* Makes `act`, which has worker, body and arena, an activity like the attempt `by`, and lists it. It is then released,
+ * also on failure. Fails: HF_ERR_NOMEM. */
+hf_status hf_activity_stand_in(hf_activity_work *act, const hf_activity_work *by);
+/* Calls the function, on this fiber or on a thread, inside the scope. `*ret_failure` is in the arena. */
+hf_status hf_activity_call(hf_activity_work *act, hf_scope *scope, hf_pb_failure **ret_failure);
+/* The status, or that with which a result that cannot be sent fails. */
+hf_status hf_activity_check_result(hf_activity_work *act, hf_status status, hf_pb_failure **failure);
+/* Gives `failure` (may be NULL) the type, message and details that hf_activity_fail recorded, and keeps its causes. */
+void hf_activity_apply_verdict(hf_activity_work *act, hf_pb_failure *failure);
+/* Frees it. */
+void hf_activity_release(hf_activity_work *act);
+
 /* ---- heartbeat.c ------------------------------------------------------------------------------------------------- */
 /* The details of the last heartbeat, which were not sent; the caller's. */
 hf_payload hf_activity_take_details(hf_activity_work *act);
 /* Starts the fiber that sends heartbeats, if the activity has a heartbeat timeout. */
 void hf_activity_expect_beats(hf_activity_work *act);
+
+static inline bool hf_activity_is_local(const hf_activity_work *act)
+{
+    return act->job != NULL || act->is_local;
+}
 
 /* Where its slot is from. */
 static inline hf_sem *hf_activity_slots(const hf_activity_work *act)

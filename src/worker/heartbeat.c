@@ -4,7 +4,7 @@
  * With a heartbeat timeout that fiber exists from the beginning and cancels the function when the service has taken
  * no heartbeat in time. The service ends the attempt then, too, but an activity that sends nothing gets no answer
  * that says so. */
-#include "worker/activity_private.h"
+#include "worker/memo_private.h"
 
 #include "base/status.h"
 #include "history/payload.h"
@@ -151,7 +151,8 @@ static hf_status send_beats(void *arg)
         hf_op op;
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, &arena);
-        hf_status status = hf_service_ask(&op, worker->service, &call);
+        hf_status status = arena.status == HF_OK ? hf_service_ask(&op, worker->service, &call)
+                                                 : hf_fail(&op, HF_ERR_NOMEM, "no memory for a heartbeat");
         hear(act, status, call.response, call.message);
         hf_arena_deinit(&arena);
         if (hf_status_may_pass(status) || status == HF_ERR_CANCELED) {
@@ -204,6 +205,9 @@ hf_status hf_activity_heartbeat(hf_payload details)
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
         return hf_failure_raise_op(&op);
+    }
+    if (act->body != NULL) {
+        return hf_memo_beat(act, details);
     }
     if (act->job != NULL) {
         return hf_canceled(); /* nobody waits for it */

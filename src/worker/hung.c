@@ -4,7 +4,7 @@
  * interrupts the activity repeatedly and counts it as a zombie after the grace. An activity on a fiber (.on_fiber)
  * is a zombie when its fiber is (fiber/watch/watch.c). In both cases its slot goes to another activity then, and is
  * not given back a second time when the zombie ends. */
-#include "worker/activity_private.h"
+#include "worker/memo_private.h"
 
 #include "base/fields.h"
 #include "fiber/watch/watch.h"
@@ -33,7 +33,12 @@ void hf_activity_free_slot(activity *act)
 
 static void on_zombie(void *arg)
 {
-    hf_activity_free_slot(arg);
+    activity *act = arg;
+    if (act->body != NULL) { /* the attempt that waits for it has the slot */
+        hf_memo_see_zombie(hf_memo_ref(act));
+    } else {
+        hf_activity_free_slot(act);
+    }
 }
 
 static void label(void *arg, hf_label *ret_label)
@@ -63,7 +68,9 @@ void hf_activity_see_zombies(hf_worker *worker)
 {
     char texts[REPORT_MAX][REPORT_LEN];
     int count = 0;
-    int local_count = 0; /* among them */
+    int local_count = 0;              /* among them */
+    hf_memo_body *bodies[REPORT_MAX]; /* more of them are seen with the next look */
+    int body_count = 0;
     int64_t now = hf_now(worker->rt).ns;
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->busy_lock);
@@ -72,6 +79,12 @@ void hf_activity_see_zombies(hf_worker *worker)
         activity *act = HF_CONTAINER(node, activity, busy);
         const hf_fiber *fiber = atomic_load_explicit(&act->fiber, memory_order_relaxed);
         bool is_zombie = fiber != NULL && hf_watchdog_is_zombie(worker->rt, fiber);
+        if (is_zombie && act->body != NULL) {
+            if (body_count < REPORT_MAX) {
+                bodies[body_count++] = hf_memo_ref(act);
+            }
+            continue;
+        }
         if (is_zombie && atomic_exchange(&act->has_slot, false)) {
             if (count < REPORT_MAX) {
                 describe(act, now, texts[count]);
@@ -82,6 +95,9 @@ void hf_activity_see_zombies(hf_worker *worker)
     }
     hf_spin_unlock(&worker->busy_lock);
     hf_leave(self);
+    for (int i = 0; i < body_count; i++) {
+        hf_memo_see_zombie(bodies[i]);
+    }
     for (int i = 0; i < count && i < REPORT_MAX;
          i++) { /* the runtime has logged the fiber, but only by its name "activity" */
         hf_log(worker->rt, HF_LOG_ERROR, "zombie_on_fiber", "%s slot=free", texts[i]);
@@ -105,7 +121,7 @@ void hf_activity_report(hf_worker *worker, const char *event)
     HF_LIST_EACH(node, &worker->busy)
     {
         const activity *act = HF_CONTAINER(node, activity, busy);
-        if (count < REPORT_MAX && !atomic_load(&act->has_returned)) {
+        if (count < REPORT_MAX && act->body == NULL && !atomic_load(&act->has_returned)) { /* attempts name a body */
             describe(act, now, texts[count++]);
         }
     }
@@ -123,7 +139,7 @@ void hf_activity_tally(hf_worker *worker, uint64_t *ret_running, uint64_t *ret_z
     HF_LIST_EACH(node, &worker->busy)
     {
         const activity *act = HF_CONTAINER(node, activity, busy);
-        bool is_running = !atomic_load(&act->has_returned);
+        bool is_running = act->body == NULL && !atomic_load(&act->has_returned);
         *ret_running += is_running;
         *ret_zombies += is_running && !atomic_load(&act->has_slot);
     }
@@ -139,9 +155,10 @@ hf_activity_counts hf_activity_count(hf_worker *worker)
     counts.unsaid = worker->unsaid_count;
     HF_LIST_EACH(node, &worker->busy)
     {
-        bool has_returned = atomic_load(&HF_CONTAINER(node, activity, busy)->has_returned);
-        counts.running += !has_returned;
-        counts.answering += has_returned;
+        const activity *act = HF_CONTAINER(node, activity, busy);
+        bool has_returned = atomic_load(&act->has_returned);
+        counts.running += act->body == NULL && !has_returned;
+        counts.answering += act->body == NULL && has_returned;
     }
     hf_spin_unlock(&worker->busy_lock);
     return counts;

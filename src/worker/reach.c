@@ -58,7 +58,8 @@ static void cancel_work(activity *act, hf_scope *scope)
 {
     hf_assert(scope != NULL && atomic_load(&act->is_cancel_requested));
     hf_activity_note_why(act, HF_WHY_CANCELED);
-    HF_IGNORE(hf_scope_cancel(scope, .reason = "the workflow canceled the activity"));
+    HF_IGNORE(hf_scope_cancel(scope, .reason = act->body != NULL ? "no workflow waits for the activity any more"
+                                                                 : "the workflow canceled the activity"));
 }
 
 void hf_activity_cancel(void *pinned)

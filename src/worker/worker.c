@@ -1,4 +1,5 @@
 /* The worker: how it is made, and its registry. How it runs and stops: keeper.c. */
+#include "worker/memo.h"
 #include "worker/worker_private.h"
 
 #include "base/span.h"
@@ -325,8 +326,11 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
 {
     HF_TRY(HF_VERB_ALLOWED(hf_worker_add_activity));
     HF_OPTIONS(hf_worker_add_activity_options, options, hf_worker_add_activity);
-    hf_function_entry like = {
-        .function = activity, .on_fiber = options->on_fiber, .arg = options->arg, .stack_size = options->stack_size};
+    hf_function_entry like = {.function = activity,
+                              .on_fiber = options->on_fiber,
+                              .arg = options->arg,
+                              .stack_size = options->stack_size,
+                              .memo = options->memo};
     int count = worker != NULL ? worker->options.activities_max : 0;
     bool is_too_many = !like.on_fiber && count > HF_POOL_THREADS_MAX;
     if (is_too_many && count != INT_MAX) {
@@ -341,6 +345,11 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
             "hf_worker_add_activity: '%s': .stack_size is for activities with .on_fiber; on a thread it has "
             "1 MiB",
             name != NULL ? name : "");
+    }
+    hf_op op;
+    hf_op_init(&op);
+    if (like.memo.ops != NULL && name != NULL && like.memo.ops->check(&op, &like.memo, name) != HF_OK) {
+        return hf_raise(op.status, "hf_worker_add_activity: %s", op.message);
     }
     HF_TRY(add(worker, worker != NULL ? &worker->activities : NULL, name, &like, "hf_worker_add_activity"));
     if (is_too_many) { /* HF_UNLIMITED: as many as can have a thread */

@@ -46,6 +46,7 @@ typedef struct hf_function_entry {
     bool on_fiber; /* an activity that never blocks */
     void *arg;     /* the program's */
     size_t stack_size;
+    hf_memo memo; /* of an activity; memo.ops NULL = none */
 } hf_function_entry;
 
 enum { HF_WF_BUCKETS = 1024 };

@@ -357,6 +357,50 @@ static hf_status watch_users(hf_depot *users, hf_depot_key key)
     return HF_OK;
 }
 
+static hf_status count_call(hf_payload in, hf_payload *ret_out)
+{
+    *(int *)hf_activity_arg() += 1;
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status call_twice(hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(hf_activity_run("kept", in, NULL, .start_to_close = hf_seconds(60)));
+    HF_TRY(hf_activity_run("kept", in, ret_out, .start_to_close = hf_seconds(60)));
+    return hf_activity_run("kept for ever", in, NULL, .start_to_close = hf_seconds(60));
+}
+
+static hf_status use_depots_with_workflows(hf_depot *users)
+{
+    int calls = 0;
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_AUTO(hf_execution_free) hf_execution *run = NULL;
+    HF_AUTO(hf_depot_write_free) hf_depot_write *write = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    HF_AUTO(hf_payload_free) hf_payload mark = hf_payload_none();
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_worker_new(service, "calls", &worker));
+    HF_TRY(hf_worker_add_workflow(worker, "twice", call_twice));
+    HF_TRY(hf_worker_add_activity(worker, "kept", count_call, .arg = &calls, .memo = hf_depot_memo(users)));
+    hf_memo memo = hf_depot_memo(users);
+    EXPECT(memo.state == users);
+    HF_TRY(hf_worker_add_activity(worker, "kept for ever", count_call, .arg = &calls,
+                                  .memo = hf_depot_memo(users, .ttl = HF_SPAN_UNLIMITED, .ns = "answers")));
+    HF_TRY(hf_worker_start(worker));
+    HF_TRY(hf_start(service, "twice", hf_payload_of_json("7"), &run, .task_queue = "calls"));
+    HF_TRY(hf_result(run, &out));
+    HF_TRY(hf_payload_meta(out, HF_MEMO_NAME, &mark));
+    EXPECT(calls == 2 && strncmp(mark.data, "hit, age ", 9) == 0);
+    HF_TRY(hf_depot_drive(users, service));
+    HF_TRY(hf_depot_put(users, hf_depot_key_of("acme", "user", "9"), "joe", 3, .ret_write = &write));
+    HF_TRY(hf_depot_write_wait(write, .timeout = hf_seconds(60)));
+    HF_TRY(hf_depot_undrive(users));
+    HF_TRY(hf_depot_drive(users, service, .queue = "sends of users", .retry_max = hf_seconds(30)));
+    HF_TRY(hf_depot_undrive(users));
+    return HF_OK;
+}
+
 static hf_status use_depots(void)
 {
     char file[512];
@@ -384,6 +428,7 @@ static hf_status use_depots(void)
     HF_TRY(hf_depot_invalidate_namespace(users, "acme", .hard = true));
     HF_TRY(hf_depot_invalidate_all(users));
     HF_TRY(hf_depot_invalidate_all(users, .hard = true));
+    HF_TRY(use_depots_with_workflows(users));
     HF_TRY(hf_depot_stat(users, &counts));
     EXPECT(counts.writes >= 4 && counts.damaged == 0);
     return HF_OK;

@@ -435,6 +435,36 @@ hf_status invalidate_users(hf_depot *users, hf_depot_key key)
     return HF_OK;
 }
 
+hf_status drive_users(hf_depot *users)
+{
+    hf_depot_memo_options memo_options = hf_depot_memo_options();
+    memo_options.ttl = hf_hours(1);
+    hf_depot_drive_options drive_options = hf_depot_drive_options();
+    drive_options.queue = "sends";
+    HF_AUTO(hf_close) hf_service *service = nullptr;
+    HF_AUTO(hf_depot_write_free) hf_depot_write *write = nullptr;
+    hf_memo plain = hf_depot_memo(users);
+    EXPECT(plain.state == users);
+    hf_memo kept = hf_depot_memo(users, memo_options);
+    EXPECT(kept.state == users);
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_depot_drive(users, service));
+    hf_depot_write_options waited_options = hf_depot_write_options();
+    waited_options.ret_write = &write;
+    HF_TRY(hf_depot_put(users, hf_depot_key_of("acme", "user", "9"), "joe", 3, waited_options));
+    HF_TRY(hf_depot_write_wait(write, patient_options));
+    HF_TRY(hf_depot_undrive(users));
+    HF_TRY(hf_depot_drive(users, service, drive_options));
+    HF_TRY(hf_depot_undrive(users));
+#if __cplusplus >= 202002L
+    hf_memo named = hf_depot_memo(users, {.ttl = hf_hours(1)});
+    EXPECT(named.state == users);
+    HF_TRY(hf_depot_drive(users, service, {.queue = "others"}));
+    HF_TRY(hf_depot_undrive(users));
+#endif
+    return HF_OK;
+}
+
 hf_status use_depots()
 {
     hf_depot_key key = hf_depot_key_of("acme", "user", "42");
@@ -463,6 +493,7 @@ hf_status use_depots()
            HF_ERR_DENIED);
 #endif
     HF_TRY(watch_users(users, key));
+    HF_TRY(drive_users(users));
     HF_TRY(write_users(users, key));
     return invalidate_users(users, key);
 }

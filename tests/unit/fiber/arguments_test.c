@@ -222,6 +222,8 @@ static hf_status no_depot(void *arg)
     REFUSED(hf_depot_pending(NULL, NULL, NULL), HF_ERR_MISUSE, "hf_depot_pending needs a depot");
     REFUSED(hf_depot_retry(NULL, 1), HF_ERR_MISUSE, "hf_depot_retry needs a depot");
     REFUSED(hf_depot_drop(NULL, 1), HF_ERR_MISUSE, "hf_depot_drop needs a depot");
+    REFUSED(hf_depot_drive(NULL, NULL), HF_ERR_MISUSE, "hf_depot_drive needs a depot");
+    REFUSED(hf_depot_undrive(NULL), HF_ERR_MISUSE, "hf_depot_undrive needs a depot");
     REFUSED(hf_depot_watch(NULL, key, &watcher), HF_ERR_MISUSE, "hf_depot_watch needs a depot");
     REFUSED(hf_watcher_next(NULL, &event), HF_ERR_MISUSE, "needs a watcher");
     REFUSED(hf_reply_value(NULL, "x", 1), HF_ERR_MISUSE, "hf_reply_value needs the reply");

@@ -125,6 +125,8 @@ CALL(depot_invalidate, hf_depot_invalidate_with(NULL, NO_KEY, options))
 CALL(depot_invalidate_namespace, hf_depot_invalidate_namespace_with(NULL, NULL, options))
 CALL(depot_invalidate_all, hf_depot_invalidate_all_with(NULL, options))
 CALL(depot_watch, hf_depot_watch_with(NULL, NO_KEY, NULL, options))
+CALL(depot_memo, hf_depot_memo_with(NULL, options).state == NULL ? hf_error()->status : HF_OK)
+CALL(depot_drive, hf_depot_drive_with(NULL, NULL, options))
 CALL(watcher_next, hf_watcher_next_with(NULL, NULL, options))
 CALL(reply_fail, hf_reply_fail_with(NULL, HF_REPLY_UNKNOWN, options))
 
@@ -226,6 +228,8 @@ static const struct {
     {"hf_depot_invalidate_namespace", depot_invalidate_namespace},
     {"hf_depot_invalidate_all", depot_invalidate_all},
     {"hf_depot_watch", depot_watch},
+    {"hf_depot_memo", depot_memo},
+    {"hf_depot_drive", depot_drive},
     {"hf_watcher_next", watcher_next},
     {"hf_reply_fail", reply_fail},
 };

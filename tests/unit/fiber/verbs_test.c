@@ -879,6 +879,23 @@ static bool see_write(void *arg, const hf_depot_pending_write *write)
 CALL(hf_depot_pending, hf_depot_pending(t->depot, see_write, NULL))
 CALL(hf_depot_retry, hf_depot_retry(t->depot, 1000))
 CALL(hf_depot_drop, hf_depot_drop(t->depot, 1000))
+static hf_status call_hf_depot_memo(things *t)
+{
+    hf_memo memo = hf_depot_memo(t->depot, .ttl = hf_seconds(1));
+    return memo.state == t->depot ? HF_OK : HF_ERR_MISUSE;
+}
+static hf_status call_hf_depot_drive(things *t)
+{
+    hf_service *service = NULL;
+    if (hf_open("memory:", &service, .runtime = t->rt) != HF_OK) { /* refused here, and so is the other */
+        return hf_depot_drive(t->depot, (hf_service *)(void *)t);
+    }
+    hf_status status = hf_depot_drive(t->depot, service);
+    HF_CHECK(hf_depot_undrive(t->depot) == HF_OK);
+    HF_CHECK(hf_close(service) == HF_OK);
+    return status;
+}
+CALL(hf_depot_undrive, hf_depot_undrive(t->depot))
 CALL_NEW(hf_depot_watch, hf_watcher, hf_watcher_close, t->depot, written_key(), &made)
 static hf_status call_hf_watcher_next(things *t)
 {

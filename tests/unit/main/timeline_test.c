@@ -327,7 +327,36 @@ static void the_reason_of_a_termination_is_not_cut(void **state)
     hf_buf_deinit(&history);
 }
 
+static void an_answer_that_was_kept_says_so(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf history;
+    hf_buf text;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    hf_pb_payload_metadata_entry metadata[] = {{.key = HF_STR("encoding"), .value = HF_ENCODING_JSON},
+                                               {.key = HF_STR(HF_MEMO_NAME), .value = HF_STR("hit, age 12 s")}};
+    hf_pb_payload payload = {.metadata = {metadata, 2}, .data = HF_STR("47")};
+    hf_pb_payloads result = {.payloads = {&payload, 1}};
+    hf_pb_activity_task_completed_event_attributes completed = {.result = &result, .scheduled_event_id = 5};
+    hf_pb_history_event event = {
+        .event_id = 1,
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES,
+        .activity_task_completed_event_attributes = &completed,
+    };
+    put(&history, &event);
+    hf_run_view view = {.run_id = HF_STR("run"), .history = hf_str_of_len(history.data, history.len)};
+    assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
+    assert_non_null(strstr(hf_buf_text(&text), "47  (memo: hit, age 12 s)"));
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+}
+
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(an_answer_that_was_kept_says_so),
     cmocka_unit_test(which_signal_a_run_waits_for_is_said_where_it_is_known),
     cmocka_unit_test(times_that_look_wrong_are_explained),
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
