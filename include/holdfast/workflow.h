@@ -23,11 +23,13 @@
  * most 51,200 events and 50 MiB of history: a run that reaches either limit is terminated without telling its code, so
  * it cannot clean up. An activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile;
  * their inputs and results count as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run
- * has used a fifth of its events, bytes or signals the log has a warning, workflow_nears_limit. Split longer work into
- * several runs: let the workflow return the work that is left, and start the next run with it.
+ * has used a fifth of its events, bytes or signals the log has a warning, workflow_nears_limit. A workflow
+ * that has more to do continues as new before that: hf_continue_as_new starts the next run with the work that is left,
+ * and hf_workflow_info()->should_continue says when it is time.
  *
  * Stack. A workflow runs on a fiber's stack, about 60,000 bytes by default, and does not grow (see Stacks in scope.h):
- * keep large arrays and deep recursion out of it, or give hf_run, or the runtime of the worker, a larger .stack_size.
+ * keep large arrays and deep recursion out of it, or give hf_worker_add_workflow a larger .stack_size. .stack_size of
+ * hf_run, or of the runtime of the worker, is the default for all workflows.
  *
  * Time. Timers and timeouts of workflows follow the wall clock, so that they survive the process. A clock that is set
  * back by an hour delays them by an hour; one that is set forward makes them due within ten seconds.
