@@ -276,8 +276,8 @@ static void on_shown(sim_world *world, sim_batch *batch, const sim_call *call)
     int64_t most = batch->is_list ? (int64_t)batch->listed + 1 : (int64_t)world->batches.run_count;
     bool is_more = acted > most && !world->batches.has_resets; /* which make runs that others find */
     if (acted < batch->acted || is_more || (batch->is_list && acted > response->total_operation_count)) {
-        sim_fail(world, "sim-Y4: the batch %s has acted on %lld runs, before on %lld, of %lld", batch->id, (long long)acted,
-                 (long long)batch->acted, (long long)most);
+        sim_fail(world, "sim-Y4: the batch %s has acted on %lld runs, before on %lld, of %lld", batch->id,
+                 (long long)acted, (long long)batch->acted, (long long)most);
     }
     if (batch->is_list && response->state == HF_BATCH_OPERATION_STATE_COMPLETED &&
         acted != response->total_operation_count) {

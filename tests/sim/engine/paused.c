@@ -313,8 +313,8 @@ static void check_paused(sim_world *world, const sim_activity *activity, bool is
 {
     const char *run_id = world->runs.items[activity->run].run_id;
     if (!is_paused && activity->paused != 0 && activity->paused < asked) {
-        sim_fail(world, "sim-P3: a %s says that activity %lld of run %s is not paused", who, (long long)activity->number,
-                 run_id);
+        sim_fail(world, "sim-P3: a %s says that activity %lld of run %s is not paused", who,
+                 (long long)activity->number, run_id);
     } else if (is_paused && !was_sent(world, HF_METHOD_PAUSE_ACTIVITY, activity->run, activity->number)) {
         sim_fail(world, "sim-P3: a %s says that activity %lld of run %s is paused", who, (long long)activity->number,
                  run_id);
@@ -351,8 +351,8 @@ void sim_activity_described(sim_world *world, size_t run, const hf_pb_describe_w
         }
         if (activity->set_back != 0 && activity->reset_answered < asked &&
             info->attempt > attempts_since_reset(world, activity)) {
-            sim_fail(world, "sim-P2: activity %lld of run %s was reset, and is at attempt %d", (long long)activity->number,
-                     world->runs.items[run].run_id, (int)info->attempt);
+            sim_fail(world, "sim-P2: activity %lld of run %s was reset, and is at attempt %d",
+                     (long long)activity->number, world->runs.items[run].run_id, (int)info->attempt);
         }
     }
 }

@@ -265,7 +265,8 @@ static void judge_ops(verdict *all)
         const sim_reset_op *op = &all->world->resets.ops.items[i];
         if (op->is_acked && (op->kind == SIM_RESET_RESET || op->kind == SIM_RESET_START) &&
             find(all, hf_str_of(op->made)) == NULL && !all->world->resets.has_deletes) {
-            sim_fail(all->world, "sim-Z1: %s was acknowledged with run %s, which is not there", op->request_id, op->made);
+            sim_fail(all->world, "sim-Z1: %s was acknowledged with run %s, which is not there", op->request_id,
+                     op->made);
         }
     }
 }

@@ -328,7 +328,8 @@ static void put(int key)
     bool is_new_there = false;
     hf_status status = hf_cache_put(world.cache, bytes, key_len, value, &is_new);
     hf_status expected = twin_put(key, len, &is_new_there);
-    HF_CHECK_SAY(status == expected, "cache-M1 put of %d: %s, not %s", key, hf_status_name(status), hf_status_name(expected));
+    HF_CHECK_SAY(status == expected, "cache-M1 put of %d: %s, not %s", key, hf_status_name(status),
+                 hf_status_name(expected));
     HF_CHECK_SAY(status != HF_OK || is_new == is_new_there, "cache-M1 put of %d: new %d", key, is_new);
 }
 
@@ -480,7 +481,8 @@ static void compare(void)
                      memcmp(world.seen.keys, world.expected.keys, (size_t)world.seen.count * sizeof(int)) == 0,
                  "cache-M3 others were evicted, or in another order");
     HF_CHECK_SAY(counts.hits == sum.hits && counts.misses == sum.misses && counts.evictions == sum.evictions,
-                 "cache-M4 %d hits, %d misses, %d evictions", (int)counts.hits, (int)counts.misses, (int)counts.evictions);
+                 "cache-M4 %d hits, %d misses, %d evictions", (int)counts.hits, (int)counts.misses,
+                 (int)counts.evictions);
 }
 
 static void one_step(void)

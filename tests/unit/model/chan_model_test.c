@@ -102,7 +102,8 @@ static void value_sent(uint64_t number, bool is_sent)
     HF_CHECK_SAY(is_sent || v->got == 0, "chan-M1 value %d was received but not sent", (int)number);
     if (is_sent) {
         at->sent++;
-        HF_CHECK_SAY(at->sent <= at->received + at->receiving + at->capacity, "chan-M3 more than the capacity is under way");
+        HF_CHECK_SAY(at->sent <= at->received + at->receiving + at->capacity,
+                     "chan-M3 more than the capacity is under way");
     }
 }
 
@@ -183,7 +184,8 @@ static void check_end(actor *me, hf_status status, int64_t end)
         }
     }
     memset(&me->op, 0, sizeof me->op);
-    HF_CHECK_SAY(is_late ? at == end : at <= end, "chan-M6 %s %lld ns off", hf_status_name(status), (long long)(at - end));
+    HF_CHECK_SAY(is_late ? at == end : at <= end, "chan-M6 %s %lld ns off", hf_status_name(status),
+                 (long long)(at - end));
     if (status == HF_ERR_CANCELED) {
         HF_CHECK_SAY(world.canceled_at <= at, "chan-M6 canceled without a reason");
     } else {
@@ -226,7 +228,8 @@ static void send(actor *me, unsigned c, bool is_try)
     }
     value_sent(number, status == HF_OK);
     HF_CHECK(status != HF_ERR_CLOSED || at->is_closing);
-    HF_CHECK_SAY(!was_closed || status == HF_ERR_CLOSED || status == HF_ERR_CANCELED, "chan-M6 sent to a closed channel");
+    HF_CHECK_SAY(!was_closed || status == HF_ERR_CLOSED || status == HF_ERR_CANCELED,
+                 "chan-M6 sent to a closed channel");
     HF_CHECK(status != HF_ERR_AGAIN || is_try);
 }
 
@@ -255,7 +258,8 @@ static void receive(actor *me, unsigned c, bool is_try)
         HF_CHECK_SAY(number == UNTOUCHED, "chan-M6 a failed receive wrote");
     }
     HF_CHECK(status != HF_ERR_CLOSED || (at->is_closing && hf_chan_count(at->chan) == 0));
-    HF_CHECK_SAY(!was_closed || (status != HF_ERR_AGAIN && status != HF_ERR_TIMEOUT), "chan-M6 waited on a closed channel");
+    HF_CHECK_SAY(!was_closed || (status != HF_ERR_AGAIN && status != HF_ERR_TIMEOUT),
+                 "chan-M6 waited on a closed channel");
 }
 
 typedef struct selecting {
@@ -306,7 +310,8 @@ static void check_cases(actor *me, selecting *sel, hf_status status, size_t take
         HF_CHECK_SAY(taken <= sel->ready, "chan-M5 case %d was taken, %d was ready", (int)taken, (int)sel->ready);
         HF_CHECK(sel->cases[taken].status == HF_OK || (sel->cases[taken].status == HF_ERR_CLOSED && at->is_closing));
     } else {
-        HF_CHECK_SAY(sel->ready == sel->count || status == HF_ERR_CANCELED, "chan-M6 a select did not see a closed channel");
+        HF_CHECK_SAY(sel->ready == sel->count || status == HF_ERR_CANCELED,
+                     "chan-M6 a select did not see a closed channel");
     }
 }
 

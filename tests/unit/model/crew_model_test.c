@@ -389,8 +389,8 @@ static hf_status rounds(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         HF_TRY(play(*(const uint64_t *)arg));
         HF_TRY(hf_runtime_stats(NULL, &stats));
-        HF_CHECK_SAY(i == 0 || stats.stack_bytes == stack_bytes, "crew-M4: %d bytes of stacks, then %d", (int)stack_bytes,
-                     (int)stats.stack_bytes);
+        HF_CHECK_SAY(i == 0 || stats.stack_bytes == stack_bytes, "crew-M4: %d bytes of stacks, then %d",
+                     (int)stack_bytes, (int)stats.stack_bytes);
         stack_bytes = stats.stack_bytes;
     }
     totals.stranded += stats.stranded;

@@ -138,7 +138,8 @@ static hf_status fly(void *arg, hf_value **ret_value)
 
 static void check_result(const actor *me, int key, hf_status status, const body *from)
 {
-    if (!HF_CHECK_SAY(from->has_ended && from->key == key && from->status == status, "flight-M2 a result that no body gave")) {
+    if (!HF_CHECK_SAY(from->has_ended && from->key == key && from->status == status,
+                      "flight-M2 a result that no body gave")) {
         return;
     }
     HF_CHECK_SAY(from->ended_at == now() && from->ended_at >= me->start, "flight-M2 the result is %lld ns old",
@@ -185,7 +186,8 @@ static void call(actor *me)
     left(key);
     HF_CHECK_SAY(status == HF_ERR_TIMEOUT ? at == end : at <= end, "flight-M5 %s %lld ns off", hf_status_name(status),
                  (long long)(at - end));
-    HF_CHECK_SAY(status == HF_ERR_CANCELED || world.canceled_at >= at, "flight-M5 %s after a cancel", hf_status_name(status));
+    HF_CHECK_SAY(status == HF_ERR_CANCELED || world.canceled_at >= at, "flight-M5 %s after a cancel",
+                 hf_status_name(status));
     if (status == HF_OK) {
         check_result(me, key, status, hf_value_data(value));
         hf_value_unref(value);

@@ -82,8 +82,8 @@ static void check_children(const level *at, bool is_close)
         const node *child = &world.nodes[i];
         if (child->in == at && !child->refused && (is_close || !child->from_outside)) {
             HF_CHECK_SAY(child->ended, "scope-M2 node %d has not ended", (int)child->id);
-            HF_CHECK_SAY(child->runs + child->drops == 1, "scope-M1 node %d ran %d times, dropped %d times", (int)child->id,
-                         child->runs, child->drops);
+            HF_CHECK_SAY(child->runs + child->drops == 1, "scope-M1 node %d ran %d times, dropped %d times",
+                         (int)child->id, child->runs, child->drops);
         }
     }
 }

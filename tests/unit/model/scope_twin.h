@@ -309,7 +309,8 @@ static void check_outcome(level *at, hf_status status, int64_t others)
     for (unsigned i = 0; i < at->order_count && at->policy != DISCARD; i++) {
         if (is_failure(at->order[i])) {
             const hf_failure *kept = hf_scope_failure(at->scope, count++);
-            HF_CHECK_SAY(kept != NULL && kept->status == at->order[i]->status, "scope-M6 failure %d is another", (int)count);
+            HF_CHECK_SAY(kept != NULL && kept->status == at->order[i]->status, "scope-M6 failure %d is another",
+                         (int)count);
         }
     }
     HF_CHECK(!at->has_hooks || hf_scope_failure(at->scope, count) == NULL);
