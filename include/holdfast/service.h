@@ -332,7 +332,7 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
 /* Sends a signal; it is stored until the workflow takes it.
  * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: the run has had 10,000 signals and
  * never takes another; or its history is full (51,200 events), and the run was terminated. hf_error_text() says which
- * case it is. A running workflow task is no reason to refuse a signal: if 100 events or 2 MiB wait for its end already,
+ * case it is. A signal is not refused because a workflow task runs: if 100 events or 2 MiB wait for its end already,
  * the task fails, the run takes the signals, and the next task follows. HF_ERR_INVALID: the name is empty or has more
  * than 1,000 bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM,
  * HF_ERR_UNAVAILABLE: as for hf_start. */

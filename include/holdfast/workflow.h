@@ -37,10 +37,11 @@
  * If you change a workflow's code, runs that are under way are replayed with the new code. If the new code makes
  * other calls than the history has (another activity or timer, another order or span), the run stops at the first
  * difference. The log has workflow_task_failed with "not deterministic", both sides and the line of the call, and the
- * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost. Either start the
- * program with the code that the run began with, or end the run (hf_terminate) and start another. To keep both, give the new code a
- * name of its own ("order-2"), start new runs with that, and keep the old one registered until its runs have ended;
- * `holdfast show FILE` lists them. The code of an activity may change at any time, and so may the input and options
+ * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost. To
+ * change the code under runs that are under way, put the new calls behind hf_patched (run.h): runs that have passed the place
+ * keep to the old branch, others take the new one. If a run has stopped already, start the program with the code that
+ * the run began with, end the run (hf_terminate), or go back in it (hf_reset). Or give the new code a name of its own ("order-2"), start
+ * new runs with that, and keep the old one registered until its runs have ended; `holdfast list FILE` finds them. The code of an activity may change at any time, and so may the input and options
  * of activities that are not scheduled yet. */
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H
