@@ -73,7 +73,7 @@ static const limit LIMITS[] = {
      "others wait; .on_fiber has no such bound"},
     {NULL, "stack of a workflow, in bytes (.stack_size: up to 262,144)", 65536, BYTES,
      "the process ends with a sentence; keep big arrays out"},
-    {NULL, "local activities at once, unless .local_activities_max says otherwise", 100, COUNT, "others wait"},
+    {NULL, "local activities at once (.local_activities_max)", 100, COUNT, "others wait"},
     {NULL, "local activities at once, at most", HF_POOL_THREADS_MAX / 2, COUNT, "larger numbers are cut to this"},
     {NULL, "calls of an evicted fiber", HF_EVICTED_CALLS_MAX, COUNT, "the fiber is stopped where it is"},
     {"A file", "namespaces", HF_NAMESPACES_MAX, COUNT, "hf_namespace_register fails with HF_ERR_LIMIT"},
