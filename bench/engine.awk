@@ -136,8 +136,8 @@ function print_limits(    n, i, groups) {
         printf "  %5d: rows %8.0f (%s)   journal %8.0f (%s)\n", groups[i], get("limit", "batch/" groups[i]),
             spread("limit", "batch/" groups[i]), get("limit", "group/" groups[i]), spread("limit", "group/" groups[i])
     if (has("w1@128"))
-        printf "  w1@128 against rows at 100: %s (bar 0.33, goal 1.1)\n",
-            over(get("w1@128", "ops_s"), get("limit", "batch/100"))
+        printf "  w1@128 against rows at 100: %s (bar %.2f, goal 1.1)\n",
+            over(get("w1@128", "ops_s"), get("limit", "batch/100")), bar["w1@128"]
     if (has("w1@1"))
         printf "  w1@1: %.2f flushes per workflow (at most 2)\n", get("w1@1", "flushes_op")
 }

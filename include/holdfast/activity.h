@@ -88,7 +88,7 @@ HF_API const hf_activity_facts *hf_activity_info(void);
 /* .arg of hf_worker_add_activity; NULL outside. */
 HF_API void *hf_activity_arg(void);
 /* Why the activity should end; HF_WHY_NOT outside, and while it should not. A scope that the activity itself has
- * canceled is no reason. */
+ * canceled does not count. */
 HF_API hf_cancel_why hf_activity_cancel_why(void);
 
 HF_END_DECLS

@@ -72,8 +72,8 @@ HF_API HF_MUST_USE hf_status hf_payload_object_of(const hf_field *fields, hf_pay
 
 /* ---- Reading -------------------------------------------------------------------------------------------------------
  *
- * Each reads the whole text, so that text that is no JSON is refused wherever it is broken. On failure nothing is
- * written. Fails, all of them: HF_ERR_INVALID: the payload is no JSON (its encoding says so, or its text), the path has
+ * Each reads the whole text, so that text that is not JSON is refused wherever it is broken. On failure nothing is
+ * written. Fails, all of them: HF_ERR_INVALID: the payload is not JSON (its encoding says so, or its text), the path has
  * no value, or it is of another kind; the message names path and byte; HF_ERR_NOMEM: strings with long escapes only. */
 
 /* A text, with a NUL behind it. Fails also: HF_ERR_TOO_BIG: `capacity` is too small; HF_ERR_INVALID: a character of 0 is

@@ -331,10 +331,11 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
                                             const hf_wait_options *options);
 /* Sends a signal; it is stored until the workflow takes it.
  * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: the run has had 10,000 signals and
- * never takes another; or 100 events or 2 MiB already wait until its running workflow task ends. In the second case try
- * again in a moment. hf_error_text() says which case it is. HF_ERR_INVALID: the name is empty or has more than 1,000
- * bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE:
- * as for hf_start. */
+ * never takes another; or its history is full (51,200 events), and the run was terminated. hf_error_text() says which
+ * case it is. A signal is not refused because a workflow task runs: if 100 events or 2 MiB wait for its end already,
+ * the task fails, the run takes the signals, and the next task follows. HF_ERR_INVALID: the name is empty or has more
+ * than 1,000 bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM,
+ * HF_ERR_UNAVAILABLE: as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                             const hf_signal_options *options);
 /* Asks the workflow's code a question and waits for the answer (`ret_out` may be NULL). A query changes nothing and
@@ -377,7 +378,8 @@ HF_API HF_MUST_USE hf_status hf_update_result_with(hf_update_handle *update, hf_
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. The workflow gets `.reason` from
  * hf_error_text() and hf_cancel_cause, and hf_result reports it for a run that ended canceled. A second request, or
  * one for a workflow that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was never
- * such a workflow; HF_ERR_LIMIT: as for hf_signal; the limit of 10,000 signals does not apply. */
+ * such a workflow. HF_ERR_INVALID: `.reason` has more than 1,000 bytes. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM,
+ * HF_ERR_UNAVAILABLE: as for hf_start. The limits of signals do not apply. */
 HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *options);
 /* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has
  * ended. */

@@ -24,6 +24,9 @@
  * delays, cron. So a test finds the same times whenever it runs, and a debugger causes no timeout. Real time is only a bound
  * (.patience).
  *
+ * There is no seed. The code runs on real threads, so the order in which activities that run at once end is not always the same, and a
+ * test should not depend on it. `holdfast sim` plays orders that a seed decides.
+ *
  * Between these calls the test signals, queries, updates and cancels runs with the verbs of service.h. hf_update and hf_query
  * return when the workflow has answered; an update whose handler sleeps needs hf_update_start and then hf_testenv_pass.
  *

@@ -200,8 +200,9 @@ HF_API HF_MUST_USE hf_status hf_worker_add_command_with(hf_worker *worker, const
  * runtime, and hf_runtime_free fails until they have ended. A program that has nothing else to do can simply end.
  *
  * Workflows that do not yield: a workflow that runs for longer than watchdog.stuck_after without waiting is logged. Its
- * workflow task is answered as failed and tried again, by another worker if there is one; this worker drops tasks of
- * that run until the workflow has returned to the library. What happens to its thread depends on the runtime:
+ * workflow task is answered as failed, and the run is replayed from its history at once, on a new fiber of this worker or
+ * by another worker. If the second fiber does not yield either, this worker drops tasks of that run until one of the
+ * two has returned to the library (workflow_task_dropped in the log). What happens to its thread depends on the runtime:
  *
  *   - with watchdog.signal set, the thread is replaced, and everything else goes on;
  *   - without it, the workflow keeps the thread and what belongs to it. If a fiber of that thread called hf_worker_run,

@@ -23,11 +23,13 @@
  * most 51,200 events and 50 MiB of history: a run that reaches either limit is terminated without telling its code, so
  * it cannot clean up. An activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile;
  * their inputs and results count as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run
- * has used a fifth of its events, bytes or signals the log has a warning, workflow_nears_limit. Split longer work into
- * several runs: let the workflow return the work that is left, and start the next run with it.
+ * has used a fifth of its events, bytes or signals the log has a warning, workflow_nears_limit. A workflow
+ * that has more to do continues as new before that: hf_continue_as_new starts the next run with the work that is left,
+ * and hf_workflow_info()->should_continue says when it is time.
  *
  * Stack. A workflow runs on a fiber's stack, about 60,000 bytes by default, and does not grow (see Stacks in scope.h):
- * keep large arrays and deep recursion out of it, or give hf_run, or the runtime of the worker, a larger .stack_size.
+ * keep large arrays and deep recursion out of it, or give hf_worker_add_workflow a larger .stack_size. .stack_size of
+ * hf_run, or of the runtime of the worker, is the default for all workflows.
  *
  * Time. Timers and timeouts of workflows follow the wall clock, so that they survive the process. A clock that is set
  * back by an hour delays them by an hour; one that is set forward makes them due within ten seconds.
@@ -35,10 +37,11 @@
  * If you change a workflow's code, runs that are under way are replayed with the new code. If the new code makes
  * other calls than the history has (another activity or timer, another order or span), the run stops at the first
  * difference. The log has workflow_task_failed with "not deterministic", both sides and the line of the call, and the
- * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost. Either start the
- * program with the code that the run began with, or end the run (hf_terminate) and start another. To keep both, give the new code a
- * name of its own ("order-2"), start new runs with that, and keep the old one registered until its runs have ended;
- * `holdfast show FILE` lists them. The code of an activity may change at any time, and so may the input and options
+ * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost. To
+ * change the code under runs that are under way, put the new calls behind hf_patched (run.h): runs that have passed the place
+ * keep to the old branch, others take the new one. If a run has stopped already, start the program with the code that
+ * the run began with, end the run (hf_terminate), or go back in it (hf_reset). Or give the new code a name of its own ("order-2"), start
+ * new runs with that, and keep the old one registered until its runs have ended; `holdfast list FILE` finds them. The code of an activity may change at any time, and so may the input and options
  * of activities that are not scheduled yet. */
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H

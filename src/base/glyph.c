@@ -80,7 +80,7 @@ static uint64_t high_bits(const unsigned char *bytes, size_t len)
     return bits & HIGH_BITS;
 }
 
-/* Most ids are ASCII: eight bytes at a time, the last eight once more where the length is no multiple of it. */
+/* Most ids are ASCII: eight bytes at a time, the last eight once more where the length is not a multiple of it. */
 static bool is_ascii(const unsigned char *bytes, size_t len)
 {
     if (len < sizeof(uint64_t)) {

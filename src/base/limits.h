@@ -22,6 +22,9 @@
 #define HF_KEY_LEN_MAX 1000              /* bytes of a key: as long as an id may be */
 #define HF_SPAN_NS_MIN 1000000           /* ns of a durable bound or wait: less is probably a number without its unit */
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
+#define HF_WHERE_LEN_MAX (64u << 10)     /* bytes of a filter of a list */
+#define HF_WHERE_DEPTH_MAX 64            /* brackets and NOTs inside each other */
+#define HF_WHERE_VALUES_MAX 2048         /* values in a filter */
 #define HF_EVICTED_CALLS_MAX 1000        /* calls of an evicted fiber: cleanup makes a few, a loop makes any number */
 #define HF_CREW_TIMERS_MAX 2000          /* timers that a workflow of an earlier version could have at once */
 #define HF_STRANDED_PLACES_MAX 64        /* places in the code where such a loop was logged; more are only counted */

@@ -1,11 +1,9 @@
 #include "client/header.h"
 
-#include "base/limits.h"
 #include "fiber/verbs.h"
+#include "history/limits.h"
 
 #include <string.h>
-
-enum { FIELDS_MAX = 64, BYTES_MAX = 64 << 10 };
 
 struct hf_header {
     hf_arena *arena;
@@ -37,12 +35,12 @@ static hf_status add(hf_op *op, hf_header *header, const char *key, hf_payload v
         return HF_OK;
     }
     size_t bytes = strlen(key) + value.len;
-    if (header->pb->fields.count == FIELDS_MAX || bytes > BYTES_MAX - header->bytes) {
+    if (header->pb->fields.count == HF_HEADER_COUNT_MAX || bytes > HF_HEADER_LEN_MAX - header->bytes) {
         return hf_fail(op, HF_ERR_TOO_BIG, "a header has at most %d fields and %d bytes: there is no room for '%.100s'",
-                       FIELDS_MAX, BYTES_MAX, key);
+                       HF_HEADER_COUNT_MAX, HF_HEADER_LEN_MAX, key);
     }
     if (header->pb->fields.items == NULL) {
-        header->pb->fields.items = HF_ARENA_ARRAY(header->arena, hf_pb_header_fields_entry, FIELDS_MAX);
+        header->pb->fields.items = HF_ARENA_ARRAY(header->arena, hf_pb_header_fields_entry, HF_HEADER_COUNT_MAX);
     }
     hf_pb_payloads *list = hf_payload_encode(header->arena, value);
     hf_str copy = hf_arena_copy(header->arena, hf_str_of(key));
@@ -53,7 +51,7 @@ static hf_status add(hf_op *op, hf_header *header, const char *key, hf_payload v
     header->pb->fields.items[header->pb->fields.count++] =
         (hf_pb_header_fields_entry){.key = copy, .value = list->payloads.items};
     header->bytes += bytes;
-    hf_assert(header->bytes <= BYTES_MAX && header->pb->fields.count <= FIELDS_MAX);
+    hf_assert(header->bytes <= HF_HEADER_LEN_MAX && header->pb->fields.count <= HF_HEADER_COUNT_MAX);
     return HF_OK;
 }
 

@@ -32,7 +32,8 @@ typedef struct json_path {
 
 static hf_status bad_path(hf_op *op, const char *verb, const char *text, const char *at)
 {
-    return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: '%.200s' is no path: byte %zu", verb, text, (size_t)(at - text));
+    return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: '%.200s' is not a path: byte %zu", verb, text,
+                      (size_t)(at - text));
 }
 
 /* The number of "[12]", and `*at` behind it. False: there is none. */
@@ -128,7 +129,7 @@ static hf_status open_look(look *l, const char *verb, hf_payload in, const char 
         return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: '%.200s': the payload is empty", verb, where);
     }
     if (in.encoding == NULL || strncmp(in.encoding, "json/", 5) != 0) {
-        return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: '%.200s': the payload is no JSON, its encoding is %.60s",
+        return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: '%.200s': the payload is not JSON, its encoding is %.60s",
                           verb, where, in.encoding != NULL ? in.encoding : HF_ENCODING_BYTES_TEXT);
     }
     return HF_OK;
@@ -140,7 +141,7 @@ static hf_status close_look(look *l, hf_status status)
     return status == HF_OK ? HF_OK : hf_failure_raise_op(&l->op);
 }
 
-/* Finds the value of these steps; a text that is no JSON is refused with the path. */
+/* Finds the value of these steps; a text that is not JSON is refused with the path. */
 static hf_status find_steps(look *l, const hf_json_step *steps, size_t count)
 {
     hf_op inner;
@@ -371,7 +372,8 @@ static hf_status put_time(hf_op *op, const char *verb, hf_json *json, const hf_f
     char text[HF_TIME_TEXT_LEN_MAX];
     size_t len = hf_timestamp_format(hf_pb_timestamp_of((hf_time){field->number}), text);
     if (len == 0) {
-        return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: '%.100s' is no time of the years 1 to 9999", verb, field->key);
+        return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: '%.100s' is not a time of the years 1 to 9999", verb,
+                          field->key);
     }
     hf_json_string_len(json, text, len);
     return HF_OK;

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { ENTRIES_MAX = 1000 }; /* of a memo, or search attributes: each key is compared with all others */
-
 static int32_t reuse_of(hf_id_reuse reuse)
 {
     static const int32_t MAP[] = {
@@ -104,8 +102,8 @@ hf_status hf_entries_check(hf_op *op, const char *verb, const char *what, const 
 {
     for (size_t i = 0; entries != NULL && entries[i].key != NULL; i++) {
         const hf_entry *entry = &entries[i];
-        if (i == ENTRIES_MAX) {
-            return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: %s has more than %d keys", verb, what, ENTRIES_MAX);
+        if (i == HF_ENTRIES_MAX) {
+            return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: %s has more than %d keys", verb, what, HF_ENTRIES_MAX);
         }
         HF_TRY(hf_text_check(op, verb, "a key", entry->key, 1, HF_ERRAND_TEXT_LEN_MAX));
         HF_TRY(hf_payload_check(op, what, entry->value));
@@ -164,7 +162,7 @@ static size_t entries_count(const hf_entry *entries)
     while (entries != NULL && entries[count].key != NULL) {
         count++;
     }
-    hf_assert(count <= ENTRIES_MAX);
+    hf_assert(count <= HF_ENTRIES_MAX);
     return count;
 }
 

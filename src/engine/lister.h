@@ -21,18 +21,17 @@
 
 #include "engine/core_private.h"
 #include "engine/load.h"
+#include "history/limits.h"
 #include "run/visible.h"
 
 /* Planned for at most a millisecond of the store's thread: rows that are read in order take 1.5 us each. Beside work every step waits for a commit, so
  * smaller steps make lists that take longer. */
 enum { HF_LIST_RUNS_MAX = 256, HF_LIST_ROWS_MAX = 512, HF_LIST_GETS_MAX = 256, HF_LIST_SUMMARIES_MAX = 64 };
 #define HF_LIST_LEN_MAX ((size_t)512 << 10)
-#define HF_LIST_PAGE_MAX 1000 /* runs on a page, and what a caller gets that does not say */
 #define HF_LIST_PAGE_LEN \
     ((size_t)2 << 20) /* bytes of their texts: a page ends with the run with which it has more, but has one at least */
 #define HF_LIST_STEPS_MAX \
     64 /* that follow each other on the store's thread while nobody else waits for it; then the core looks after the list */
-#define HF_LISTERS_MAX 64 /* lists and counts at a time; further ones are refused */
 #define HF_LIST_STATUS_COUNT 9
 
 /* A run on the page that is made. */

@@ -8,14 +8,11 @@
 #define HF_ENGINE_NAMESPACES_H
 
 #include "engine/core_private.h"
+#include "history/limits.h"
 #include "where/where.h"
 
-#define HF_NAMESPACES_MAX 10000          /* in one store */
-#define HF_ATTRIBUTES_MAX 100            /* custom search attributes of a namespace, and keys of a run */
-#define HF_ATTRIBUTE_LEN_MAX 2048        /* bytes of one value */
-#define HF_ATTRIBUTES_LEN_MAX (40 << 10) /* bytes of all keys and values of a run */
-#define HF_NAMESPACE_DATA_MAX 64         /* keys of its data */
-#define HF_NAMESPACE_TEXT_LEN_MAX 10000  /* bytes of its description, owner and data together */
+#define HF_NAMESPACE_DATA_MAX 64        /* keys of its data */
+#define HF_NAMESPACE_TEXT_LEN_MAX 10000 /* bytes of its description, owner and data together */
 
 typedef struct hf_attribute {
     hf_owned name;

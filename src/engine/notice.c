@@ -47,8 +47,8 @@ void hf_notice_sentence(const hf_core *core, const hf_run *run, char text[HF_MES
     int64_t count = HF_SLOT(run)->over_count;
     bool is_count = count > limits->history_count;
     (void)snprintf(text, HF_MESSAGE_LEN_MAX,
-                   "the history of this run %s %lld %s, and one run may have %lld: let the workflow return before "
-                   "that and start another run for the rest of the work%s",
+                   "the history of this run %s %lld %s, and one run may have %lld: let the workflow continue as "
+                   "new before that (hf_continue_as_new)%s",
                    is_count && count > run->event_count ? "would have" : "has",
                    (long long)(is_count ? count : HF_SLOT(run)->over_len), is_count ? "events" : "bytes",
                    (long long)(is_count ? limits->history_count : limits->history_len),
@@ -90,10 +90,11 @@ void hf_notice_gather(hf_core *core, hf_commit_batch *batch, hf_run *run)
 {
     static const char NEAR[] = "workflow_nears_limit";
     static const char RETURN_BEFORE[] =
-        "a run that reaches the limit is terminated: let the workflow return before that and start another run";
+        "a run that reaches the limit is terminated: let the workflow continue as new before that "
+        "(hf_continue_as_new)";
     static const char REFUSED[] =
-        "a run that has had as many signals as the limit gets no more: let the workflow return before that and "
-        "start another run";
+        "a run that has had as many signals as the limit gets no more: let the workflow continue as new before "
+        "that (hf_continue_as_new)";
     const hf_core_limits *limits = &core->options.limits;
     const hf_count events = {"events", run->event_count, limits->history_count};
     const hf_count bytes = {"history_bytes", run->history_len, limits->history_len};

@@ -16,6 +16,7 @@
 
 #include "base/list.h"
 #include "engine/slot.h"
+#include "history/limits.h"
 #include "service/service.h"
 #include "store/store.h"
 
@@ -29,9 +30,7 @@ enum { HF_OPERATION_PORTION = 64, HF_OPERATION_RESETS = 16 };
 enum { HF_OPERATION_TRIES = 5 };                                /* of a run that cannot be acted on for a moment */
 enum { HF_OPERATION_FAILURES = 10 };                            /* that are kept */
 enum { HF_OPERATIONS_MAX = 10000 };                             /* kept by a store */
-enum { HF_OPERATIONS_OPEN_MAX = 64 };                           /* of those, in one namespace and not ended */
 enum { HF_OPERATIONS_STEP = 4 };                                /* that go on in one step */
-#define HF_OPERATION_TARGETS_MAX 1000                           /* runs in a list, as on Temporal */
 #define HF_OPERATION_RATE 5000.0                                /* runs a second, unless the request says */
 #define HF_OPERATION_PAUSE INT64_C(1000000000)                  /* ns before another try */
 #define HF_OPERATION_KEPT (INT64_C(7) * 24 * 3600 * 1000000000) /* ns that one stays after its end */

@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "engine/slot.h"
+#include "history/limits.h"
 #include "service/service.h"
 
 typedef struct hf_commit_batch hf_commit_batch;
@@ -14,7 +15,6 @@ typedef struct hf_read hf_read;
 #define HF_RESET_PORTION_LEN ((size_t)256 << 10) /* bytes; an event that begins below this is part of it */
 #define HF_RESET_PORTION_COUNT ((size_t)512)     /* events */
 
-enum { HF_RESETS_MAX = 64 }; /* under way at the same time: each has a run and a portion in memory */
 enum {
     HF_RESET_TRIES_MAX = 16
 }; /* times that a reset begins again because other runs of its id have begun meanwhile */

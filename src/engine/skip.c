@@ -12,7 +12,7 @@
  * A clock that stands still (`clock_at` of the options) moves only by jumps. So a test finds the same times whenever it runs, and no timeout
  * passes while code runs. An attempt that no process holds does not run then: hf_testenv counts it as waiting, so that its timeouts come.
  *
- * Two times of SleepUntil are no times: HF_SLEEP_UNTIL_SETTLED returns when nothing runs, and HF_SLEEP_UNTIL_IDLE when nothing runs, time is
+ * Two times of SleepUntil are not times: HF_SLEEP_UNTIL_SETTLED returns when nothing runs, and HF_SLEEP_UNTIL_IDLE when nothing runs, time is
  * not locked and nothing is due, ever: only a call can change something then.
  *
  * engine-J1  The clock never goes back, and never jumps over a deadline of an open run. */

@@ -22,7 +22,7 @@ typedef struct hf_ended_report {
     uint64_t expired_len;
 } hf_ended_report;
 
-/* Adds a row of the table run, unless the run is open, is no workflow, or its row cannot be read. `now`: wall ns. Fails: HF_ERR_NOMEM. */
+/* Adds a row of the table run, unless the run is open, is not a workflow, or its row cannot be read. `now`: wall ns. Fails: HF_ERR_NOMEM. */
 hf_status hf_ended_add(hf_op *op, const hf_row *row, const hf_keeping *keepings, size_t count, int64_t now,
                        hf_arena *arena, hf_ended_report *report);
 

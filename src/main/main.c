@@ -1,4 +1,5 @@
-/* holdfast: the tool to check, copy, search and read a database. Results go to stdout, everything else to stderr; the exit
+/* holdfast: the program beside the library. It starts, asks, changes and shows workflows, runs workers and servers, tries plugins, and checks
+ * and copies files. Results go to stdout, everything else to stderr; the exit
  * codes are in tool.h. */
 #include "main/author.h"
 #include "main/report.h"

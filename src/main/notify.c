@@ -18,7 +18,7 @@ void hf_notify(const char *text)
     size_t len = strlen(path);
     memcpy(to.sun_path, path, len);
     if (path[0] == '@') {
-        to.sun_path[0] = '\0'; /* a name that is no file */
+        to.sun_path[0] = '\0'; /* a name that is not a file */
     }
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {

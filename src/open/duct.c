@@ -51,6 +51,7 @@ static void settle(hf_buf *buf, size_t *at)
 /* The length of the message that begins here; 0 = its head is not complete. */
 static size_t whole_len(const hf_duct *duct)
 {
+    hf_assert(duct->in_at <= duct->in.len);
     if (duct->in.len - duct->in_at < HF_FRAME_HEAD_LEN) {
         return 0;
     }
@@ -84,6 +85,7 @@ void hf_duct_fill(hf_duct *duct, size_t frame_len_max)
         } else if (got == 0) {
             end(duct, "the other side has closed the connection");
         }
+        hf_assert(got <= ROOM && duct->in.len + got <= duct->in.capacity);
         duct->in.len += got;
         budget -= got < budget ? got : budget;
     }
@@ -122,6 +124,7 @@ void hf_duct_put(hf_duct *duct, const hf_pb_type *type, const void *msg)
         end(duct, "the other side does not take what is sent, or there is no memory for it");
         return;
     }
+    hf_assert(duct->out.len >= from + HF_FRAME_HEAD_LEN);
     size_t len = duct->out.len - from - HF_FRAME_HEAD_LEN;
     for (size_t i = 0; i < HF_FRAME_HEAD_LEN; i++) {
         duct->out.data[from + i] = (char)(len >> (8 * i));
@@ -155,6 +158,7 @@ void hf_duct_flush(hf_duct *duct)
         } else if (status != HF_OK) {
             end(duct, op.message);
         } else {
+            hf_assert(put <= hf_duct_left(duct));
             duct->out_at += put;
             duct->taken_ns = duct->env->ops->now(duct->env).ns;
         }

@@ -37,6 +37,7 @@ static hf_status read_all(hf_op *op, hf_wire *wire, void *buf, size_t len)
         } else if (got == 0) {
             return hf_fail(op, HF_ERR_CLOSED, "the other side has closed the connection");
         }
+        hf_assert(got <= len); /* never more than was asked for */
         to += got;
         len -= got;
     }
@@ -56,6 +57,7 @@ static hf_status write_all(hf_op *op, hf_wire *wire, const void *buf, size_t len
         } else if (status != HF_OK) {
             return hf_fail(op, status, "%s", tried.message);
         }
+        hf_assert(put <= len);
         from += put;
         len -= put;
     }
@@ -72,6 +74,7 @@ hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const
     if (status != HF_OK) {
         (void)hf_fail(op, status, "cannot encode a message");
     } else {
+        hf_assert(out.len >= HEAD_LEN && out.len <= HF_FRAME_RESPONSE_MAX);
         uint32_t len = (uint32_t)(out.len - 4);
         for (size_t i = 0; i < 4; i++) {
             out.data[i] = (char)(len >> (8 * i));

@@ -62,6 +62,7 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
                          path)
                    : status;
     }
+    hf_assert(peek.store != NULL);
     *ret_peek = peek;
     return HF_OK;
 }

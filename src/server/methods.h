@@ -7,7 +7,7 @@
 
 #include "service/service.h"
 
-enum { HF_ROUTES_OWN_MAX = 8 }; /* routes that are no methods of hf_service */
+enum { HF_ROUTES_OWN_MAX = 8 }; /* routes that are not methods of hf_service */
 
 /* What a credential may do in a namespace. A set. */
 typedef enum hf_role {

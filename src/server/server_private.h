@@ -22,12 +22,6 @@
 #include <holdfast/scope.h>
 
 enum {
-    HF_DOOR_LINKS_MAX = 2048,    /* connections: one of an SDK serves all its workers */
-    HF_DOOR_STREAMS_MAX = 10000, /* calls of one connection, also those whose stream was reset (RELIABILITY 5.3) */
-    HF_DOOR_STREAMS_UNKNOWN_MAX = 100, /* the same, where keys are needed and the peer has not shown a valid one */
-    HF_DOOR_STREAMS_ALL_MAX = 100000,  /* calls of all connections: a parked poll has some 3 KiB. Beyond it ... */
-    HF_DOOR_STREAMS_EACH_MIN = 64, /* ... a connection still has these, so that one peer cannot take the place of all */
-    HF_DOOR_MESSAGE_LEN_MAX = 4 << 20,  /* bytes of a request, inflated: as Temporal's server */
     HF_DOOR_DECODED_LEN_MAX = 64 << 20, /* bytes that a request may take as structs (wire-W4) */
     HF_DOOR_ANSWER_LEN_MAX = 64 << 20,  /* bytes of an answer: clients of the SDKs take up to 128 MB */
     HF_DOOR_IN_LEN_MAX = 32 << 20,      /* bytes of requests of one connection that are not complete */

@@ -124,7 +124,7 @@ typedef struct hf_method_info {
 
 const hf_method_info *hf_method_info_of(hf_method method);
 
-/* Times of SleepUntil (ns) that are no times, in an engine for tests: until nothing runs, and until nothing can happen any more. */
+/* Times of SleepUntil (ns) that are not times, in an engine for tests: until nothing runs, and until nothing can happen any more. */
 #define HF_SLEEP_UNTIL_SETTLED 1
 #define HF_SLEEP_UNTIL_IDLE INT64_MAX
 

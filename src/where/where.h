@@ -34,12 +34,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/limits.h"
 #include "base/op.h"
 #include "base/str.h"
 
-#define HF_WHERE_LEN_MAX (64u << 10) /* bytes of a filter */
-#define HF_WHERE_DEPTH_MAX 64        /* brackets and NOTs inside each other */
-#define HF_WHERE_VALUES_MAX 2048     /* values in a filter */
 #define HF_WHERE_ORDER_MAX 8         /* attributes of ORDER BY */
 #define HF_WHERE_TEXT_LEN_MAX 4096   /* bytes of a value: longer than those of any attribute */
 

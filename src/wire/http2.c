@@ -143,7 +143,7 @@ static bool is_head(const hf_h2 *h2, const nghttp2_frame *frame)
 /* ---- Streams that are no more ---- */
 
 /* The session forgets a stream when it is closed. The last ones that the peer has closed are kept here, so that its next frame on one of
- * them can be told from one that was on its way when we reset the stream, which is no fault. */
+ * them can be told from one that was on its way when we reset the stream, which is not a fault. */
 static void note_gone(hf_h2 *h2, int32_t id)
 {
     h2->gone[h2->gone_at++ % HF_COUNT_OF(h2->gone)] = id;

@@ -31,7 +31,7 @@ typedef struct hf_json_found {
 
 /* Reads the whole text, which must be one JSON value in UTF-8 (RFC 8259), and finds the value that the steps lead to. Of
  * a key that is there twice the last one counts.
- * Fails: HF_ERR_INVALID: it is no JSON, or is nested deeper than HF_JSON_READ_DEPTH_MAX; the message names the byte;
+ * Fails: HF_ERR_INVALID: it is not JSON, or is nested deeper than HF_JSON_READ_DEPTH_MAX; the message names the byte;
  * HF_ERR_NOMEM. */
 hf_status hf_json_find(hf_op *op, hf_str text, const hf_json_step *steps, size_t count, hf_arena *arena,
                        hf_json_found *ret_value);

@@ -145,7 +145,7 @@ static bool use_ca(SSL_CTX *ctx, BIO *text)
 
 hf_status hf_tls_client_context_open(hf_op *op, hf_str ca, hf_str certificate, hf_str key, hf_tls_context **ret_context)
 {
-    static const unsigned char H2[] = {2, 'h', '2'};
+    static const unsigned char PROTOCOLS[] = {2, 'h', '2'};
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (ctx == NULL) {
         return fail_tls(op, HF_ERR_NOMEM, "TLS cannot be set up");
@@ -155,8 +155,9 @@ hf_status hf_tls_client_context_open(hf_op *op, hf_str ca, hf_str certificate, h
     (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL); /* wire-T3 */
-    hf_status status =
-        SSL_CTX_set_alpn_protos(ctx, H2, sizeof H2) == 0 ? HF_OK : fail_tls(op, HF_ERR_NOMEM, "TLS cannot be set up");
+    hf_status status = SSL_CTX_set_alpn_protos(ctx, PROTOCOLS, sizeof PROTOCOLS) == 0
+                           ? HF_OK
+                           : fail_tls(op, HF_ERR_NOMEM, "TLS cannot be set up");
     if (status == HF_OK && ca.len > 0) {
         status = with_text(op, ctx, ca, use_ca, "the CA of the server cannot be used");
     } else if (status == HF_OK && SSL_CTX_set_default_verify_paths(ctx) != 1) {

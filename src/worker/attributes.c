@@ -9,7 +9,6 @@
 #include "history/limits.h"
 #include "history/payload.h"
 
-enum { FIELDS_MAX = 100 };
 
 /* The type of a search attribute, as services name it. */
 static hf_str type_of(const hf_field *field)
@@ -38,8 +37,8 @@ static hf_status check_keys(hf_op *op, const char *verb, const hf_field *fields,
 {
     size_t count = 0;
     for (; fields[count].kind != HF_FIELD_END; count++) {
-        if (count == FIELDS_MAX) {
-            return hf_fail(op, HF_ERR_INVALID, "%s: there are more than %d fields", verb, FIELDS_MAX);
+        if (count == HF_FIELDS_MAX) {
+            return hf_fail(op, HF_ERR_INVALID, "%s: there are more than %d fields", verb, HF_FIELDS_MAX);
         }
         const char *key = fields[count].key;
         HF_TRY(hf_text_check(op, verb, "a key", key != NULL ? key : "", 1, HF_ID_LEN_MAX));
@@ -49,7 +48,7 @@ static hf_status check_keys(hf_op *op, const char *verb, const hf_field *fields,
             }
         }
     }
-    hf_assert(count <= FIELDS_MAX);
+    hf_assert(count <= HF_FIELDS_MAX);
     *ret_count = count;
     return count > 0 ? HF_OK : hf_fail(op, HF_ERR_INVALID, "%s needs a field", verb);
 }
@@ -62,7 +61,7 @@ static hf_status encode(hf_op *op, const char *verb, hf_arena *arena, const hf_f
                         bool is_typed, hf_pb_memo_fields_entry_list *ret_list)
 {
     size_t len = 0;
-    hf_assert(count > 0 && count <= FIELDS_MAX);
+    hf_assert(count > 0 && count <= HF_FIELDS_MAX);
     entry *entries = HF_ARENA_ARRAY(arena, entry, count);
     hf_pb_payload *values = HF_ARENA_ARRAY(arena, hf_pb_payload, count);
     for (size_t i = 0; i < count && entries != NULL && values != NULL; i++) {
@@ -199,6 +198,7 @@ void hf_wf_fields_free(hf_wf *wf)
         while (!hf_list_is_empty(&ALL[i]->list)) {
             remove_field(wf, ALL[i], HF_CONTAINER(hf_list_first(&ALL[i]->list), hf_wf_field, node));
         }
+        hf_assert(ALL[i]->len == 0); /* every field was counted once */
     }
 }
 
@@ -226,6 +226,7 @@ static hf_status list_fields(hf_op *op, hf_wf *wf, const hf_wf_fields *fields, h
         entries[i].value = &values[i];
         i++;
     }
+    hf_assert(i == count);
     *ret_list = (hf_pb_memo_fields_entry_list){entries, count};
     return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the next run");
 }
@@ -271,6 +272,7 @@ static hf_status check_len(hf_op *op, const hf_wf *wf, const char *verb, const h
     size_t len = fields->len;
     for (size_t i = 0; i < list->count; i++) {
         const hf_wf_field *old = find_field(fields, list->items[i].key);
+        hf_assert(old == NULL || len >= len_of(old)); /* check_keys: no key is there twice */
         len -= old != NULL ? len_of(old) : 0;
         len += is_nothing(list->items[i].value) ? 0 : list->items[i].key.len + list->items[i].value->data.len + 64;
     }

@@ -10,7 +10,7 @@ enum { HF_COMMAND_LINE_MAX = 64 << 10, HF_COMMAND_TAIL_MAX = 3000, HF_COMMAND_EX
 /* What a program writes to stderr: heartbeats, and a text of which the end is kept. */
 typedef struct hf_command_notes {
     hf_buf line;    /* the line that has begun; cut at HF_COMMAND_LINE_MAX ... */
-    bool is_cut;    /* ... and then it is no heartbeat */
+    bool is_cut;    /* ... and then it is not a heartbeat */
     size_t tail_at; /* where the next byte goes, in a ring */
     size_t tail_len;
     char tail[HF_COMMAND_TAIL_MAX];

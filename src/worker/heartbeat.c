@@ -52,6 +52,7 @@ static void give_back(activity *act, hf_payload details)
 /* The service has taken no heartbeat within the timeout, so to the service the attempt has timed out. */
 static void lapse(activity *act)
 {
+    hf_assert(act->facts.heartbeat.ns > 0 && !act->has_lapsed); /* once, and only of a timeout */
     act->lapse_ns = INT64_MAX;
     act->has_lapsed = true;
     hf_activity_note_why(act, HF_WHY_TIMED_OUT);

@@ -97,6 +97,7 @@ static hf_status read_data(hf_payload data, hf_arena *arena, hf_local_end *end)
     if (seq <= 0 || attempt <= 0 || attempt > INT32_MAX || end->backoff.ns < 0) {
         return hf_raise(HF_ERR_INVALID, "a number in it makes no sense");
     }
+    hf_assert(end->id.data != NULL && end->type.data != NULL);
     end->seq = (uint64_t)seq;
     end->attempt = (int)attempt;
     return HF_OK;

@@ -34,6 +34,7 @@ void hf_wf_pending_add(hf_wf_pending *pending, const hf_wf *wf, hf_node *node, u
     if (HF_UNLIKELY(count > FEW && pending->buckets == NULL)) {
         make_buckets(pending, wf);
     }
+    hf_assert(count >= 0 && !hf_node_is_linked(node));
     bool is_late = count > FEW && pending->buckets != NULL;
     hf_list_push_back(is_late ? hf_wf_pending_at(pending, key, 1) : &pending->few, node);
 }

@@ -23,6 +23,7 @@ static void tell(hf_worker *worker, const hf_op *op, int64_t pause_ms)
 static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
 {
     hf_assert(op->status != HF_OK);
+    hf_assert(*pause_ms >= PAUSE_FIRST_MS && *pause_ms <= PAUSE_MAX_MS);
     HF_TRY(hf_canceled());
     if (!hf_status_may_pass(op->status)) {
         if (!hf_guard_is_shut(&worker->guard)) { /* else the worker was left behind, which is reported already */
@@ -115,6 +116,7 @@ static hf_status await_tempo(hf_worker *worker)
 {
     for (;;) {
         int64_t wait = hf_tempo_take(&worker->tempo, hf_now(NULL).ns);
+        hf_assert(wait >= 0);
         if (wait == 0) {
             return HF_OK;
         }

@@ -51,6 +51,7 @@ static hf_status count(hf_op *op, hf_wf *wf, const char *type, hf_payload value)
                        (long long)wf->stream_count, (long long)wf->stream_len, HF_STREAM_COUNT_MAX,
                        (long long)HF_STREAM_LEN_MAX);
     }
+    hf_assert(len >= RECORD_LEN);
     wf->stream_count++;
     wf->stream_len += len;
     return HF_OK;

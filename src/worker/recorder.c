@@ -34,6 +34,7 @@ void hf_recorder_deinit(hf_recorder *recorder)
 
 void hf_recorder_reset(hf_recorder *recorder)
 {
+    hf_assert(recorder->from != NULL);
     hf_list_init(&recorder->records);
     if (!HF_CANARY(HF_BUG_PUBLISHED_AGAIN)) {
         hf_list_init(&recorder->published);
@@ -110,6 +111,7 @@ hf_pb_message_list hf_recorder_messages(const hf_recorder *recorder, hf_arena *a
             list.items[list.count++] = *record->message;
         }
     }
+    hf_assert(list.items == NULL || list.count == count);
     return list;
 }
 
@@ -130,6 +132,7 @@ static size_t kept_len(const hf_recorder *recorder)
 /* What waits for the event of this command knows the command. */
 static void point_at(hf_command_record *record)
 {
+    hf_assert(!record->is_withdrawn); /* nobody waits for a command that is not sent */
     if (record->activity != NULL) {
         record->activity->record = record;
     }

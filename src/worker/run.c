@@ -190,7 +190,7 @@ const char hf_wf_stuck_text[] = "the workflow's code does not yield: it loops or
                                 "only activities may block, a workflow waits through the library";
 
 /* Answers a query that has a task of its own; `why`: the run could not be brought up to date, or the query does not end. The
- * answer to a query that nobody waits for any more is refused, which is no matter. */
+ * answer to a query that nobody waits for any more is refused, which does not matter. */
 static void answer_query(hf_worker *worker, hf_str token, const hf_pb_workflow_query_result *result, const hf_op *why)
 {
     hf_pb_respond_query_task_completed_request request = {

@@ -32,6 +32,7 @@ const char *hf_wf_awaited(const hf_wait *wait, size_t i)
 {
     if (wait->kind == &ANY) {
         const any_wait *any = HF_CONTAINER_CONST(wait, any_wait, wait);
+        hf_assert(any->count > 0 && any->count <= HF_SELECT_COUNT_MAX); /* check_any has looked */
         return i < any->count ? any->names[i] : NULL;
     }
     return i == 0 ? wait->object_name : NULL; /* of hf_signal_wait, or a case of hf_select */
@@ -52,6 +53,7 @@ static hf_wf_signal *take_signal(hf_wf *wf, hf_str name)
 
 static void free_signal(hf_wf *wf, hf_wf_signal *signal)
 {
+    hf_assert(!hf_node_is_linked(&signal->node)); /* nobody finds it any more */
     hf_wf_header_free(wf, &signal->header);
     wf->worker->memory.release(wf->worker->memory.state, signal, sizeof *signal + signal->name_len);
 }
@@ -115,6 +117,7 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
         hf_wait_init(&wait, self, &SIGNAL, wf, name);
         hf_list_push_back(&wf->signal_waits, &wait.node);
         status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
+        hf_assert(!hf_node_is_linked(&wait.node)); /* it is on this stack */
         signal = wait.value;
     }
     if (status == HF_OK) {
@@ -170,6 +173,7 @@ hf_status hf_signal_wait_any_with(const char *const *names, size_t count, size_t
         hf_wait_init(&any.wait, self, &ANY, wf, names[0]);
         hf_list_push_back(&wf->signal_waits, &any.wait.node);
         status = hf_park(self, &any.wait, hf_wait_deadline(self, self->rt, options));
+        hf_assert(!hf_node_is_linked(&any.wait.node)); /* the same */
         signal = any.wait.value;
     }
     if (status == HF_OK) {

@@ -63,6 +63,7 @@ static hf_pb_message *message_of(hf_wf *wf, const char *id, const char *end, hf_
 /* A command for a message, which is NULL in a replay: there only the record is needed. */
 static bool record_message(hf_wf *wf, const char *id, hf_str what, hf_pb_message *message)
 {
+    hf_assert(id != NULL && what.len > 0); /* a replay finds the event by both */
     void *room = NULL;
     hf_command_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_PROTOCOL_MESSAGE,
                                                 HF_PB_COMMAND_PROTOCOL_MESSAGE_COMMAND_ATTRIBUTES,
@@ -86,6 +87,7 @@ static bool record_rejection(hf_wf *wf, hf_pb_message *message)
     if (record == NULL || message == NULL) {
         return false;
     }
+    hf_assert(wf->is_current); /* worker-Y1: a replay never comes here */
     record->is_withdrawn = true;
     record->message = message;
     hf_list_push_back(&wf->recorder.records, &record->node);

@@ -112,7 +112,7 @@ static hf_status join_child(hf_fiber *self, hf_wf *wf, hf_wf_ask *ask)
     hf_assert(hf_node_is_linked(&ask->node));
     if (!ask->has_ended) {
         hf_wf_cancel_child(wf, ask);
-        ask->ends_at_start &= !hf_wf_plays_by(wf, HF_WF_RULE_WAITS); /* asked to end, its start is no success */
+        ask->ends_at_start &= !hf_wf_plays_by(wf, HF_WF_RULE_WAITS); /* asked to end, its start is not a success */
     }
     hf_wait_init(ask->wait, self, &CHILD_END, ask, ask->wait->object_name);
     return hf_park(self, ask->wait, HF_INSTANT_NEVER);

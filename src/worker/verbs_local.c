@@ -9,11 +9,10 @@
 #include "base/span.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
+#include "history/limits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-enum { LOCALS_MAX = 1000 };
 
 static bool abort_local(hf_wait *wait)
 {
@@ -133,9 +132,9 @@ static hf_status may_begin(hf_fiber *self, const hf_wf *wf, const char *verb)
 {
     HF_TRY(hf_not_evicted(self, verb));
     HF_TRY(hf_wf_not_over(self, wf, verb));
-    if (wf->locals_count >= LOCALS_MAX) {
+    if (wf->locals_count >= HF_LOCAL_ACTIVITIES_MAX) {
         return hf_refuse_at(self, HF_ERR_LIMIT, verb, "%s: a workflow has at most %d local activities at once", verb,
-                            LOCALS_MAX);
+                            HF_LOCAL_ACTIVITIES_MAX);
     }
     return hf_may_wait(self, verb);
 }

@@ -1,4 +1,4 @@
-/* A store and a ledger: N1 to N5 (ledger.h). */
+/* A store and a ledger: kill-N1 to kill-N5 (ledger.h). */
 #include "kill/ledger.h"
 
 #include "history/history.h"
@@ -453,7 +453,7 @@ static size_t take_run(ledger *l, hf_look *look, int64_t number, hf_buf *history
     return bad;
 }
 
-/* N4. What is there moves the time on, and that may show that something else was deleted. */
+/* kill-N4. What is there moves the time on, and that may show that something else was deleted. */
 static void move_on(const ledger *l, long *until)
 {
     long before = 0;

@@ -2,10 +2,10 @@
  * moment, and runs once more at the end until everything is settled. Then the origin's own log is compared with what
  * the children were told:
  *
- *   K1  every write that was acknowledged has reached the origin, at least once (DP6);
- *   K2  in order per key: the first arrivals of the writes of a key are in the order in which they were made;
- *   K3  one id per write, another for each write;
- *   K4  what the depot shows at the end is what the origin has.
+ *   kill-K1  every write that was acknowledged has reached the origin, at least once (DP6);
+ *   kill-K2  in order per key: the first arrivals of the writes of a key are in the order in which they were made;
+ *   kill-K3  one id per write, another for each write;
+ *   kill-K4  what the depot shows at the end is what the origin has.
  *
  *     depot_kill FOLDER [KILLS] [SEED]
  *
@@ -228,7 +228,7 @@ static void read_origin(void)
             one->first_place = place;
             memcpy(one->id, id, sizeof one->id);
         } else if (strcmp(one->id, id) != 0) {
-            complain("K3, another id", key, number);
+            complain("kill-K3, another id", key, number);
         }
     }
     if (file != NULL) {
@@ -253,7 +253,7 @@ static long judge_acks(void)
         }
         count++;
         if (facts[key][number].first_place == 0) {
-            complain("K1, acknowledged and lost", key, number);
+            complain("kill-K1, acknowledged and lost", key, number);
         }
     }
     if (file != NULL) {
@@ -271,10 +271,10 @@ static void judge_order(void)
         long place = 0;
         for (long number = 1; number < WRITES_MAX && facts[key][number].first_place != 0; number++) {
             if (facts[key][number].first_place < place) {
-                complain("K2, out of order", key, number);
+                complain("kill-K2, out of order", key, number);
             }
             if (number > 1 && strcmp(facts[key][number].id, facts[key][number - 1].id) == 0) {
-                complain("K3, one id for two", key, number);
+                complain("kill-K3, one id for two", key, number);
             }
             place = facts[key][number].first_place;
             last[key] = number;
@@ -289,7 +289,7 @@ static void judge_order(void)
         if (sscanf(line, "%d %ld", &key, &number) == 2 && key >= 0 && key < KEYS) {
             shown++;
             if (number != last[key]) {
-                complain("K4, shown", key, number);
+                complain("kill-K4, shown", key, number);
             }
         }
     }
@@ -297,7 +297,7 @@ static void judge_order(void)
         (void)fclose(file);
     }
     if (shown != KEYS) {
-        printf("FAILED: K4: %d keys were shown\n", shown);
+        printf("FAILED: kill-K4: %d keys were shown\n", shown);
         failures++;
     }
 }

@@ -12,16 +12,16 @@
  * c, or r: like w, and it is reset. Reset number N itself sends the signal number LEDGER_RESET_SIGNAL + N. Children have no entries of
  * their own.
  *
- * N1  What was acknowledged is there; a run whose deletion was acknowledged is not there, or marked to go.
- * N2  Nothing is there twice, acknowledged or not: one run per id and step of a chain, one event per signal, one cancel request, one
+ * kill-N1  What was acknowledged is there; a run whose deletion was acknowledged is not there, or marked to go.
+ * kill-N2  Nothing is there twice, acknowledged or not: one run per id and step of a chain, one event per signal, one cancel request, one
  *     result, one outcome per update. A child is started once, and its parent is told of its end once. Only a signal to a chain that is
  *     sent again may reach two runs: each run knows its own request ids, as in Temporal. A reset makes one run. Each run of an id that was
  *     reset has things once; the newest has all signals and updates that were acknowledged, before or after the reset, and only it may
  *     be open.
- * N3  Nothing is there that nobody sent.
- * N4  A backup is a prefix: what was acknowledged before it began is in it, and what was acknowledged before anything else
+ * kill-N3  Nothing is there that nobody sent.
+ * kill-N4  A backup is a prefix: what was acknowledged before it began is in it, and what was acknowledged before anything else
  *     that is in it was sent.
- * N5  At the end, nothing is open, and every parent has the results of its children. */
+ * kill-N5  At the end, nothing is open, and every parent has the results of its children. */
 #ifndef HF_TESTS_KILL_LEDGER_H
 #define HF_TESTS_KILL_LEDGER_H
 
@@ -124,8 +124,8 @@ void ledger_copy(const char *path, long until, const char *to);
 
 /* ---- compare.c -------------------------------------------------------------------------------------------------------- */
 
-/* N1 to N3 for a store that has at least what was acknowledged up to the line `*until` (LONG_MAX = everything); for an older one
- * `*until` moves on to the last line of which something is there (N4). `is_over`: N5 as well. Returns the number of violations, each
+/* kill-N1 to kill-N3 for a store that has at least what was acknowledged up to the line `*until` (LONG_MAX = everything); for an older one
+ * `*until` moves on to the last line of which something is there (kill-N4). `is_over`: kill-N5 as well. Returns the number of violations, each
  * told on stderr. */
 size_t ledger_verify(ledger *l, hf_look *look, long *until, bool is_over, const char *what);
 

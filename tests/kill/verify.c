@@ -1,5 +1,5 @@
 /* What a killed child leaves. The database has all that the ledger knows. A backup that was acknowledged has all that was
- * acknowledged before it began, and is a prefix (N4 in ledger.h); and every OPENED_EVERY-th of them is more than something to
+ * acknowledged before it began, and is a prefix (kill-N4 in ledger.h); and every OPENED_EVERY-th of them is more than something to
  * look at: an engine opens it, with a ledger of that time, is sent again what is in doubt, and brings every workflow to its
  * end. A backup that was not finished is refused, or sound. */
 #include "kill/drive.h"

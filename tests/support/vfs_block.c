@@ -1,8 +1,8 @@
 /* Contents of simulated files: tables of blocks with reference counts, which are copied on write. A hundred images of a
  * database share its unchanged pages, and making an image only copies pointers.
  *
- * B1  A block with more than one owner is never written to.
- * B2  Bytes behind a content's length read as zeros when the length grows: the rest of the last block is zero, entries
+ * vfs-B1  A block with more than one owner is never written to.
+ * vfs-B2  Bytes behind a content's length read as zeros when the length grows: the rest of the last block is zero, entries
  *     behind it are NULL. */
 #include "support/vfs_private.h"
 
@@ -98,7 +98,7 @@ void hf_vfs_content_take(hf_vfs_content *to, const hf_vfs_content *from, uint64_
     size_t there = blocks_of(from->len);
     size_t last = blocks_of(end);
     uint64_t len =
-        last < there ? (uint64_t)last * HF_VFS_BLOCK_LEN : from->len; /* whole blocks, or B2 would not hold */
+        last < there ? (uint64_t)last * HF_VFS_BLOCK_LEN : from->len; /* whole blocks, or vfs-B2 would not hold */
     reserve(to, blocks_of(len));
     for (size_t i = (size_t)(offset / HF_VFS_BLOCK_LEN); i < last && i < to->capacity; i++) {
         hf_vfs_block *block = i < there ? from->blocks[i] : NULL;
@@ -160,7 +160,7 @@ void hf_vfs_content_truncate(hf_vfs_content *content, uint64_t len)
         size_t last = (size_t)(len / HF_VFS_BLOCK_LEN);
         if (rest > 0 && content->blocks[last] != NULL) {
             hf_vfs_block *block = block_own(content, last);
-            memset(block->bytes + rest, 0, HF_VFS_BLOCK_LEN - rest); /* B2 */
+            memset(block->bytes + rest, 0, HF_VFS_BLOCK_LEN - rest); /* vfs-B2 */
         }
     }
     reserve(content, blocks_of(len));

@@ -1,8 +1,8 @@
 /* The contents that a power cut leaves.
  *
- * I1  An image is the durable state plus some pending changes, applied in the order they were made. Any subset is possible:
+ * vfs-I1  An image is the durable state plus some pending changes, applied in the order they were made. Any subset is possible:
  *     disks and kernels reorder. Sectors of 512 or 4,096 bytes are written whole or not at all, in any order.
- * I2  A torn write that made the file longer may leave the new length with random bytes: data and length are written
+ * vfs-I2  A torn write that made the file longer may leave the new length with random bytes: data and length are written
  *     separately (no SAFE_APPEND). */
 #include "support/vfs_private.h"
 
@@ -73,7 +73,7 @@ static void tear(hf_vfs_content *content, const hf_vfs_pending *op, hf_rng *rng,
     uint64_t shape = hf_rng_below(rng, 3); /* the beginning, the end, some */
     uint64_t cut = hf_rng_below(rng, count);
     uint64_t end = op->offset + op->len;
-    if (end > content->len && hf_rng_below(rng, 2) == 0) { /* I2 */
+    if (end > content->len && hf_rng_below(rng, 2) == 0) { /* vfs-I2 */
         uint64_t old_end = content->len > op->offset ? content->len : op->offset;
         hf_vfs_content_write(content, old_end, NULL, (size_t)(end - old_end), rng);
     }

@@ -36,7 +36,6 @@
 #include <stdio.h>
 
 #define FAIL_FROM_ATTEMPT 3                /* of a workflow task: its code fails, and so would the query */
-#define BUFFERED_MAX 64                    /* of one run */
 #define ATTACHED_LEN_MAX (2 * 1024 * 1024) /* bytes of the queries that go with one task, if it is more than one */
 #define EMPTY_HISTORY "\x42\x00"           /* the field `history` of the answer to a poll, there and empty */
 
@@ -473,7 +472,7 @@ void hf_query_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_READY, "Unable to query workflow due to Workflow Task in failed state.");
         return;
     }
-    if (buffered_count(run) >= BUFFERED_MAX) {
+    if (buffered_count(run) >= HF_QUERIES_WAITING_MAX) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         hf_call_fail(core, call, HF_ERR_LIMIT, "too many queries wait for the workflow task of this run");
         return;

@@ -69,7 +69,8 @@ bool hf_signal_fits(hf_core *core, hf_call *call, hf_run *run)
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
     hf_call_fail_for_good(core, call, "exceeded workflow execution limit for signal events",
-                          "run %.*s has had %lld signals, the most that one run may get: end it and start another run",
+                          "run %.*s has had %lld signals, the most that one run may get: a workflow that gets more of "
+                          "them has to continue as new before (hf_continue_as_new)",
                           HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
     return false;
 }

@@ -29,9 +29,7 @@
 
 #include <stdio.h>
 
-#define IN_FLIGHT_MAX 10              /* of one run: admitted, sent, or accepted and not completed */
-#define IN_FLIGHT_LEN_MAX (20u << 20) /* bytes of their requests */
-#define FAIL_FROM_ATTEMPT 3           /* of a workflow task: its code fails, and an update would change nothing */
+#define FAIL_FROM_ATTEMPT 3 /* of a workflow task: its code fails, and an update would change nothing */
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------- */
 
@@ -144,8 +142,8 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
         }
     }
     const hf_core_limits *limits = &core->options.limits;
-    size_t in_flight_max = limits->updates_in_flight > 0 ? limits->updates_in_flight : IN_FLIGHT_MAX;
-    if (in_flight >= in_flight_max || len > IN_FLIGHT_LEN_MAX) {
+    size_t in_flight_max = limits->updates_in_flight > 0 ? limits->updates_in_flight : HF_UPDATES_UNDER_WAY_MAX;
+    if (in_flight >= in_flight_max || len > HF_UPDATES_UNDER_WAY_LEN_MAX) {
         HF_PROBE(core, HF_PROBE_UPDATE_LIMIT);
         char why[HF_MESSAGE_LEN_MAX];
         (void)snprintf(why, sizeof why, "limit on number of concurrent in-flight updates has been reached (%zu)",

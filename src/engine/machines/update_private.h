@@ -4,7 +4,6 @@
 
 #include "engine/machines/update.h"
 
-#define HF_UPDATES_MAX 2000 /* of one run */
 #define HF_UPDATE_TYPE "type.googleapis.com/temporal.api.update.v1."
 
 #define STAGE_ADMITTED HF_UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED

@@ -49,7 +49,7 @@ static hf_chan *chan_of(const hf_case *c)
     return c->kind == HF_CASE_SIGNAL ? NULL : c->chan;
 }
 
-/* NULL = it is no signal, or one that never happens. */
+/* NULL = it is not a signal, or one that never happens. */
 static hf_signal_case *signal_of(const hf_case *c)
 {
     hf_signal_case *signal = c->kind == HF_CASE_SIGNAL ? c->value : NULL;

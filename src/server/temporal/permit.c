@@ -22,6 +22,7 @@ static const hf_api_key *key_of(const hf_stream *stream, const hf_keyring *keys)
 bool hf_permit_head(hf_stream *stream)
 {
     hf_keyring *keys = hf_door_keys(stream->link->door);
+    hf_assert(stream->route != NULL); /* server-K2 needs its roles */
     bool is_known = keys == NULL || key_of(stream, keys) != NULL;
     bool is_fine = is_known || stream->route->roles == 0; /* server-K2 */
     hf_keyring_unref(keys);
@@ -113,6 +114,7 @@ bool hf_permit_request(hf_stream *stream, const hf_pb_type *type, const void *re
     search s = {.key = key_of(stream, keys), .route = stream->route, .outer = hf_request_namespace(type, request)};
     bool is_known = s.key != NULL; /* keys may have changed since the head came */
     s.is_denied = is_known && !may_call(&s, request);
+    hf_assert(is_known || !s.is_denied); /* exactly one answer below */
     if (is_known && !s.is_denied) {
         look(&s, type, request, 0);
     }

@@ -2,12 +2,12 @@
  * query and by list, some slow, some stopped midway. Other runs stand by in another namespace, and a third namespace is deleted with its
  * runs. Everything is repeated until it is answered.
  *
- * Y1  a batch acts once on a run: at most one signal of it is in a history, unless its start was repeated when it was forgotten; exactly
+ * sim-Y1  a batch acts once on a run: at most one signal of it is in a history, unless its start was repeated when it was forgotten; exactly
  *     one, if it completed and the run was there before it
- * Y2  it acts in its own namespace only
- * Y3  it acts on no run after its stop was acknowledged
- * Y4  its counts are those of its runs
- * Y5  nothing of a namespace that was deleted is left */
+ * sim-Y2  it acts in its own namespace only
+ * sim-Y3  it acts on no run after its stop was acknowledged
+ * sim-Y4  its counts are those of its runs
+ * sim-Y5  nothing of a namespace that was deleted is left */
 #include "sim/engine/batches.h"
 
 #include "history/history.h"
@@ -276,12 +276,12 @@ static void on_shown(sim_world *world, sim_batch *batch, const sim_call *call)
     int64_t most = batch->is_list ? (int64_t)batch->listed + 1 : (int64_t)world->batches.run_count;
     bool is_more = acted > most && !world->batches.has_resets; /* which make runs that others find */
     if (acted < batch->acted || is_more || (batch->is_list && acted > response->total_operation_count)) {
-        sim_fail(world, "Y4: the batch %s has acted on %lld runs, before on %lld, of %lld", batch->id, (long long)acted,
-                 (long long)batch->acted, (long long)most);
+        sim_fail(world, "sim-Y4: the batch %s has acted on %lld runs, before on %lld, of %lld", batch->id,
+                 (long long)acted, (long long)batch->acted, (long long)most);
     }
     if (batch->is_list && response->state == HF_BATCH_OPERATION_STATE_COMPLETED &&
         acted != response->total_operation_count) {
-        sim_fail(world, "Y4: the batch %s has completed after %lld of %lld runs", batch->id, (long long)acted,
+        sim_fail(world, "sim-Y4: the batch %s has completed after %lld of %lld runs", batch->id, (long long)acted,
                  (long long)response->total_operation_count);
     }
     batch->acted = acted;
@@ -528,7 +528,7 @@ static void see(sim_world *world, const hf_run *run, hf_str history, seen *ret_s
             ret_seen->has_signals = true;
             int64_t at = hf_pb_timestamp_time(event.event_time).ns;
             if (batch->is_stopped && at > batch->stopped_at && !world->knobs.has_clock_steps && !all->has_resets) {
-                sim_fail(world, "Y3: run %.*s was signaled by batch %s after its stop",
+                sim_fail(world, "sim-Y3: run %.*s was signaled by batch %s after its stop",
                          HF_STR_ARGS(hf_owned_str(&run->workflow_id)), batch->id);
             }
         }
@@ -553,7 +553,7 @@ static void judge_run(sim_world *world, hf_look *look, const hf_run *run, hf_buf
         space = hf_str_equal(hf_owned_str(&run->namespace), hf_str_of(SPACES[i])) ? i : space;
     }
     if (space == DOOMED && all->is_gone) {
-        sim_fail(world, "Y5: run %lld is left of a namespace that was deleted", (long long)run->number);
+        sim_fail(world, "sim-Y5: run %lld is left of a namespace that was deleted", (long long)run->number);
     }
     history->len = 0;
     if (space < 0 || run->kind != HF_KIND_WORKFLOW || hf_look_history(&op, look, run, history) != HF_OK) {
@@ -562,14 +562,14 @@ static void judge_run(sim_world *world, hf_look *look, const hf_run *run, hf_buf
     seen saw = {0};
     see(world, run, hf_str_of_len(history->data, history->len), &saw);
     if (saw.has_signals && space != CROWD) {
-        sim_fail(world, "Y2: a batch has acted on a run in %s", SPACES[space]);
+        sim_fail(world, "sim-Y2: a batch has acted on a run in %s", SPACES[space]);
     }
     bool is_again = false; /* of the only one that changes options */
     for (size_t i = 0; i < all->count; i++) {
         is_again = is_again || (all->items[i].is_again && all->items[i].kind == SIM_BATCH_OPTIONS);
     }
     if (saw.options > 1 && !all->has_resets && !is_again) {
-        sim_fail(world, "Y1: one batch has changed the options of run %lld %d times", (long long)run->number,
+        sim_fail(world, "sim-Y1: one batch has changed the options of run %lld %d times", (long long)run->number,
                  saw.options);
     }
     for (size_t i = 0; i < all->count; i++) {
@@ -581,9 +581,9 @@ static void judge_run(sim_world *world, hf_look *look, const hf_run *run, hf_buf
         bool is_sure = batch->kind == SIM_BATCH_SIGNAL && batch->state == HF_BATCH_OPERATION_STATE_COMPLETED &&
                        was_before && !all->has_ends && !may_refuse(world);
         if (saw.signals[i] > 1 && !batch->is_again) {
-            sim_fail(world, "Y1: batch %s has signaled %s %d times", batch->id, name, saw.signals[i]);
+            sim_fail(world, "sim-Y1: batch %s has signaled %s %d times", batch->id, name, saw.signals[i]);
         } else if (is_sure && saw.signals[i] == 0) {
-            sim_fail(world, "Y1: batch %s has completed and not signaled %s", batch->id, name);
+            sim_fail(world, "sim-Y1: batch %s has completed and not signaled %s", batch->id, name);
         }
     }
 }

@@ -75,7 +75,7 @@ static void on_done(hf_call *call)
 {
     sim_call *mine = HF_CONTAINER(call, sim_call, call);
     if (mine->is_done) {
-        sim_fail(mine->world, "V1: a call was answered twice");
+        sim_fail(mine->world, "service-V1: a call was answered twice");
         return;
     }
     check_order(mine->world, mine);

@@ -118,7 +118,7 @@ static void begin(sim_world *world, sim_children *children, const sim_link *link
     }
     size_t most = world->knobs.core.limits.pending;
     if (most > 0 && open > most) {
-        sim_fail(world, "L1: run %s has %zu children", id_of(world, &links[parent]), open);
+        sim_fail(world, "sim-L1: run %s has %zu children", id_of(world, &links[parent]), open);
     }
     *SIM_PUSH(children) = (sim_child){
         .parent = parent,

@@ -1,10 +1,10 @@
 /* Runs that are deleted: open and closed, by run id and by workflow id, the newest and those behind it, all of an id at once, damaged
  * ones, and older ones of which one is damaged.
  *
- * X1  a run whose deletion was acknowledged is never seen again
- * X2  a workflow id leads to its newest run or to none: no older run takes the place of one that was deleted
- * X3  nothing of a deleted run is left in any table, and no deletion is left undone
- * X4  all other runs are there, by their run ids (judge.c) */
+ * sim-X1  a run whose deletion was acknowledged is never seen again
+ * sim-X2  a workflow id leads to its newest run or to none: no older run takes the place of one that was deleted
+ * sim-X3  nothing of a deleted run is left in any table, and no deletion is left undone
+ * sim-X4  all other runs are there, by their run ids (judge.c) */
 #include "sim/engine/children.h"
 #include "sim/engine/sim.h"
 
@@ -159,7 +159,7 @@ void sim_check_current(sim_world *world, int workflow, hf_str run_id, int64_t ne
 {
     int64_t number = number_of(world, run_id);
     if (number != 0 && number < newest) {
-        sim_fail(world, "X2: wf-%d leads to run %.*s, number %lld, but its newest was %lld", workflow,
+        sim_fail(world, "sim-X2: wf-%d leads to run %.*s, number %lld, but its newest was %lld", workflow,
                  HF_STR_ARGS(run_id), (long long)number, (long long)newest);
     }
 }
@@ -210,10 +210,10 @@ static void on_read(sim_world *world, sim_call *call)
 {
     const sim_run_log *log = &world->runs.items[call->log];
     if (call->call.status == HF_OK) {
-        sim_fail(world, "X1: run %s was deleted and is there", log->run_id);
+        sim_fail(world, "sim-X1: run %s was deleted and is there", log->run_id);
     } else if (!sim_is_lost(call) && call->call.status != HF_ERR_NOT_FOUND &&
                !sim_is_stopped(world, call, hf_str_of(log->workflow_id))) {
-        sim_fail(world, "X1: run %s was deleted: %s: %s", log->run_id, hf_status_name(call->call.status),
+        sim_fail(world, "sim-X1: run %s was deleted: %s: %s", log->run_id, hf_status_name(call->call.status),
                  call->call.message);
     }
 }
@@ -273,12 +273,12 @@ static void judge_rows(sim_world *world, hf_arena *arena)
             return;
         }
         if (state.is_deleting != 0) {
-            sim_fail(world, "X3: run %lld of %.*s is being deleted for ever", (long long)runs.rows[i].key.a,
+            sim_fail(world, "sim-X3: run %lld of %.*s is being deleted for ever", (long long)runs.rows[i].key.a,
                      HF_STR_ARGS(state.workflow_id));
         }
         for (size_t j = 0; j < world->runs.count; j++) {
             if (world->runs.items[j].is_deleted && hf_str_equal(hf_str_of(world->runs.items[j].run_id), state.run_id)) {
-                sim_fail(world, "X1: run %s was deleted and has a row", world->runs.items[j].run_id);
+                sim_fail(world, "sim-X1: run %s was deleted and has a row", world->runs.items[j].run_id);
             }
         }
     }
@@ -305,7 +305,7 @@ static void judge_rows(sim_world *world, hf_arena *arena)
                           : 0;
             }
             if (run != 0 && !has_row(world, arena, run)) {
-                sim_fail(world, "X3: a row of the table %s leads to run %lld, which has no row",
+                sim_fail(world, "sim-X3: a row of the table %s leads to run %lld, which has no row",
                          hf_table_info_of(TABLES[i])->name, (long long)run);
             }
         }
@@ -314,7 +314,7 @@ static void judge_rows(sim_world *world, hf_arena *arena)
 
 static void on_found(void *state, const char *sentence)
 {
-    sim_fail(state, "X3: holdfast db check: %s", sentence);
+    sim_fail(state, "sim-X3: holdfast db check: %s", sentence);
 }
 
 void sim_judge_deletes(sim_world *world)

@@ -6,9 +6,9 @@
  *
  * Such tasks are like those that were polled for, and I5 to I7 are judged as for these. Besides:
  *
- * G1  no task comes along that was not asked for
- * G2  a start that was recognised as a repeated one brings no task
- * G3  the next workflow task begins right behind the events that its worker knows */
+ * sim-G1  no task comes along that was not asked for
+ * sim-G2  a start that was recognised as a repeated one brings no task
+ * sim-G3  the next workflow task begins right behind the events that its worker knows */
 #include "sim/engine/along.h"
 
 #include "sim/engine/workers.h"
@@ -104,7 +104,7 @@ static void take_activity(sim_world *world, sim_slot *from,
 {
     if (!was_asked_for(request, task->activity_id) || task->attempt != 1 ||
         !hf_str_equal(task->workflow_execution->run_id, hf_str_of(from->run_id))) {
-        sim_fail(world, "G1: activity %.*s came along with a task of run %s, and nobody wanted it",
+        sim_fail(world, "sim-G1: activity %.*s came along with a task of run %s, and nobody wanted it",
                  HF_STR_ARGS(task->activity_id), from->run_id);
         return;
     }
@@ -134,7 +134,7 @@ bool sim_along_take(sim_world *world, sim_slot *slot, const sim_call *call)
     }
     if (!request->return_new_workflow_task ||
         !hf_str_equal(task->workflow_execution->run_id, hf_str_of(slot->run_id))) {
-        sim_fail(world, "G1: a workflow task came along with one of run %s, and nobody wanted it", slot->run_id);
+        sim_fail(world, "sim-G1: a workflow task came along with one of run %s, and nobody wanted it", slot->run_id);
         return false;
     }
     slot->has_answer = false;
@@ -152,11 +152,11 @@ void sim_along_started(sim_world *world, const sim_op *op, const sim_call *call)
         return;
     }
     if (!request->request_eager_execution || !hf_str_equal(task->workflow_execution->run_id, response->run_id)) {
-        sim_fail(world, "G1: a workflow task came along with start %s, and nobody wanted it", op->request_id);
+        sim_fail(world, "sim-G1: a workflow task came along with start %s, and nobody wanted it", op->request_id);
         return;
     }
     if (!response->started || task->attempt != 1 || task->previous_started_event_id != 0) {
-        sim_fail(world, "G2: start %s was known, and a workflow task came along", op->request_id);
+        sim_fail(world, "sim-G2: start %s was known, and a workflow task came along", op->request_id);
         return;
     }
     sim_slot *slot = find_free(&world->workers[op->worker], SIM_WORKFLOW);

@@ -5,6 +5,7 @@
  * I5, I7      activities end once, nobody else's answer counts
  * I8          timers are never early and never late
  * I20         an attempt that its process had left to others is not lost with a process
+ * sim-L1      no run has more than the limits of its world allow, and one that is ended by a limit had reached it
  * runs of a chain follow each other: engine-H1 (chains_judge.c) */
 #include "sim/engine/asks.h"
 #include "sim/engine/children.h"
@@ -101,14 +102,14 @@ static bool end_pending(tale *it, const hf_pb_history_event *event, int64_t id, 
     return true;
 }
 
-/* An activity, timer or message begins; L1: not more than the limit may be pending. Timers are bounded by the history alone. */
+/* An activity, timer or message begins; sim-L1: not more than the limit may be pending. Timers are bounded by the history alone. */
 static bool begin_pending(tale *it, const hf_pb_history_event *event, pending what)
 {
     size_t most = it->world->knobs.core.limits.pending;
     what.id = event->event_id;
     *SIM_PUSH(&it->pending) = what;
     return ++it->open[what.kind] <= most || most == 0 || what.kind == PENDING_TIMER ||
-           bad(it, event, "L1: too many are pending");
+           bad(it, event, "sim-L1: too many are pending");
 }
 
 bool sim_is_unhealthy(const sim_world *world, int64_t from, int64_t to)
@@ -207,7 +208,7 @@ static bool saw_signal(verdict *all, tale *it, const hf_pb_history_event *event)
     hf_str id = event->workflow_execution_signaled_event_attributes->request_id;
     int64_t most = it->world->knobs.core.limits.signals;
     if (most > 0 && ++it->signals > most) {
-        return bad(it, event, "L1: more signals than a run may get");
+        return bad(it, event, "sim-L1: more signals than a run may get");
     }
     if (id.len > 36 && id.data[36] == '/') {
         return saw_message(all, it, event, id);
@@ -261,7 +262,7 @@ static bool terminated(tale *it, const hf_pb_history_event *event)
     sim_fault(it->world, HF_SIM_HISTORY_FULL);
     /* What would pass the limit is not written: the answer to a task may have been as long as this. */
     bool too_many = limits->history_count > 0 && event->event_id + ANSWER_EVENTS_MAX > limits->history_count;
-    return (by_count ? too_many : limits->history_len > 0) || bad(it, event, "L1: its history was not too long");
+    return (by_count ? too_many : limits->history_len > 0) || bad(it, event, "sim-L1: its history was not too long");
 }
 
 static bool task_event(verdict *all, tale *it, const hf_pb_history_event *event)
@@ -269,7 +270,7 @@ static bool task_event(verdict *all, tale *it, const hf_pb_history_event *event)
     switch (event->event_type) {
     case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
         if (is_full(it)) {
-            return bad(it, event, "L1: the run goes on with a history that is too long");
+            return bad(it, event, "sim-L1: the run goes on with a history that is too long");
         }
         it->wft_scheduled = event->event_id;
         return it->wft_state++ == 0 || bad(it, event, "a workflow task is pending");
@@ -364,7 +365,7 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
         const hf_pb_activity_task_completed_event_attributes *attrs = event->activity_task_completed_event_attributes;
         size_t most = it->world->knobs.core.limits.payload_len;
         if (most > 0 && mark_of(attrs->result).len > most) {
-            return bad(it, event, "L1: its result is longer than may be");
+            return bad(it, event, "sim-L1: its result is longer than may be");
         }
         return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id) &&
                saw_mark(all, it, event, attrs->scheduled_event_id, mark_of(attrs->result));

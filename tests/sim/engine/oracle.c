@@ -220,7 +220,7 @@ void sim_check_runs(sim_world *world, bool all)
         hf_run *run = all ? &HF_CONTAINER(node, hf_slot, all_link)->run : &HF_CONTAINER(node, hf_slot, batch_link)->run;
         world->totals.checks++;
         if (hf_core_check_run(&op, core, world->store, run) != HF_OK) {
-            sim_fail(world, "R3: %s", op.message);
+            sim_fail(world, "run-R3: %s", op.message);
             return;
         }
     }

@@ -1,8 +1,8 @@
 /* What is known of activities that operators have changed, and what follows from it.
  *
- * P1  an activity whose pause was acknowledged starts no attempt, and none of its timeouts passes, until somebody wants it to go on
- * P2  an activity whose reset was acknowledged begins again with attempt 1, or with 2 if an attempt was running
- * P3  heartbeats and descriptions tell of pauses and resets, and only of those; options are as an operator was told
+ * sim-P1  an activity whose pause was acknowledged starts no attempt, and none of its timeouts passes, until somebody wants it to go on
+ * sim-P2  an activity whose reset was acknowledged begins again with attempt 1, or with 2 if an attempt was running
+ * sim-P3  heartbeats and descriptions tell of pauses and resets, and only of those; options are as an operator was told
  *
  * Answers are given in the order of their decisions. So an attempt that a worker gets after a pause was acknowledged was started after it,
  * and one whose failure was acknowledged before a reset, in the same life of the process, was not running then. An operation takes effect
@@ -183,7 +183,7 @@ static void got_options(sim_world *world, const sim_control *control, const sim_
     int64_t each = hf_pb_duration_span(response->activity_options->start_to_close_timeout).ns;
     int64_t whole = hf_pb_duration_span(response->activity_options->schedule_to_close_timeout).ns;
     if (each != control->each && (each != whole || each > control->each)) {
-        sim_fail(world, "P3: an activity of run %s got a timeout of %lld ns, not of %lld",
+        sim_fail(world, "sim-P3: an activity of run %s got a timeout of %lld ns, not of %lld",
                  world->runs.items[control->run].run_id, (long long)each, (long long)control->each);
     }
     if (control->number != 0 && !is_disturbed(world, control, control->number)) {
@@ -292,11 +292,11 @@ void sim_activity_started(sim_world *world, size_t run, int64_t number, int32_t 
     sim_activity *activity = activity_of(world, run, number);
     const char *run_id = world->runs.items[run].run_id;
     if (activity->paused != 0) {
-        sim_fail(world, "P1: activity %lld of run %s is paused, and attempt %d began", (long long)number, run_id,
+        sim_fail(world, "sim-P1: activity %lld of run %s is paused, and attempt %d began", (long long)number, run_id,
                  (int)attempt);
     }
     if (activity->set_back != 0 && attempt > attempts_since_reset(world, activity)) {
-        sim_fail(world, "P2: activity %lld of run %s was reset, and attempt %d began", (long long)number, run_id,
+        sim_fail(world, "sim-P2: activity %lld of run %s was reset, and attempt %d began", (long long)number, run_id,
                  (int)attempt);
     }
     if (attempt <= activity->attempt && may_be_reset_since(world, run, number, activity->seen)) {
@@ -313,10 +313,10 @@ static void check_paused(sim_world *world, const sim_activity *activity, bool is
 {
     const char *run_id = world->runs.items[activity->run].run_id;
     if (!is_paused && activity->paused != 0 && activity->paused < asked) {
-        sim_fail(world, "P3: a %s says that activity %lld of run %s is not paused", who, (long long)activity->number,
-                 run_id);
+        sim_fail(world, "sim-P3: a %s says that activity %lld of run %s is not paused", who,
+                 (long long)activity->number, run_id);
     } else if (is_paused && !was_sent(world, HF_METHOD_PAUSE_ACTIVITY, activity->run, activity->number)) {
-        sim_fail(world, "P3: a %s says that activity %lld of run %s is paused", who, (long long)activity->number,
+        sim_fail(world, "sim-P3: a %s says that activity %lld of run %s is paused", who, (long long)activity->number,
                  run_id);
     }
 }
@@ -328,10 +328,10 @@ void sim_activity_beat(sim_world *world, const sim_slot *slot, bool is_by_id, bo
     check_paused(world, activity, is_paused, slot->beat, "heartbeat");
     bool is_held = !is_by_id && activity->seen == slot->taken; /* nobody else has got it since */
     if (!is_reset && is_held && activity->reset > slot->taken && activity->reset_answered < slot->beat) {
-        sim_fail(world, "P3: a heartbeat does not tell that activity %lld of run %s was reset",
+        sim_fail(world, "sim-P3: a heartbeat does not tell that activity %lld of run %s was reset",
                  (long long)activity->number, slot->run_id);
     } else if (is_reset && !was_sent(world, HF_METHOD_RESET_ACTIVITY, run, slot->scheduled_id)) {
-        sim_fail(world, "P3: a heartbeat tells that activity %lld of run %s was reset", (long long)activity->number,
+        sim_fail(world, "sim-P3: a heartbeat tells that activity %lld of run %s was reset", (long long)activity->number,
                  slot->run_id);
     }
 }
@@ -345,14 +345,14 @@ void sim_activity_described(sim_world *world, size_t run, const hf_pb_describe_w
         check_paused(world, activity, info->paused, asked, "description");
         int64_t each = hf_pb_duration_span(info->activity_options->start_to_close_timeout).ns;
         if (activity->each != 0 && activity->told < asked && activity->each != each) {
-            sim_fail(world, "P3: activity %lld of run %s has a timeout of %lld ns, an operator was told %lld",
+            sim_fail(world, "sim-P3: activity %lld of run %s has a timeout of %lld ns, an operator was told %lld",
                      (long long)activity->number, world->runs.items[run].run_id, (long long)each,
                      (long long)activity->each);
         }
         if (activity->set_back != 0 && activity->reset_answered < asked &&
             info->attempt > attempts_since_reset(world, activity)) {
-            sim_fail(world, "P2: activity %lld of run %s was reset, and is at attempt %d", (long long)activity->number,
-                     world->runs.items[run].run_id, (int)info->attempt);
+            sim_fail(world, "sim-P2: activity %lld of run %s was reset, and is at attempt %d",
+                     (long long)activity->number, world->runs.items[run].run_id, (int)info->attempt);
         }
     }
 }
@@ -369,7 +369,7 @@ bool sim_saw_activity(const sim_world *world, size_t run, int64_t number, const 
     for (size_t i = 0; i < world->pauses.count; i++) {
         const sim_pause *pause = &world->pauses.items[i];
         if (pause->run == run && pause->number == number && time > pause->from && time < pause->to) {
-            *ret_why = starts ? "P1: it began while it was paused" : "P1: it timed out while it was paused";
+            *ret_why = starts ? "sim-P1: it began while it was paused" : "sim-P1: it timed out while it was paused";
             return false;
         }
     }

@@ -1,9 +1,9 @@
 /* Task queues: workers that ask for no more than so many activities a second, workers whose polls end when they shut down, and clients that
  * describe queues.
  *
- * Q1  in no stretch of time do workers get more activities from a queue than its rate and its burst allow
- * Q2  once ShutdownWorker was answered, no poll that the worker had sent before waits any more
- * Q3  a description names workers that poll, once each, and no poll that is older than five minutes */
+ * sim-Q1  in no stretch of time do workers get more activities from a queue than its rate and its burst allow
+ * sim-Q2  once ShutdownWorker was answered, no poll that the worker had sent before waits any more
+ * sim-Q3  a description names workers that poll, once each, and no poll that is older than five minutes */
 #include "sim/engine/sim.h"
 
 #include "sim/engine/workers.h"
@@ -91,7 +91,7 @@ void sim_judge_queues(sim_world *world)
             double span = (double)(last->time - world->given.items[j].time) / 1e9;
             double most = ceil(world->knobs.rate) + span * world->knobs.rate + 0.001;
             if ((double)(i - j + 1) > most) {
-                sim_fail(world, "Q1: %zu activities came from queue q%d in %.4f s, at %.1f a second", i - j + 1,
+                sim_fail(world, "sim-Q1: %zu activities came from queue q%d in %.4f s, at %.1f a second", i - j + 1,
                          last->queue, span, world->knobs.rate);
             }
         }
@@ -111,7 +111,7 @@ static void on_shut(sim_world *world, sim_call *call)
         bool waits = poll != NULL && !poll->is_done && poll->opened == call->opened && poll->epoch_shut < call->epoch &&
                      poll->call.place == HF_PLACE_QUEUE;
         if (waits) {
-            sim_fail(world, "Q2: worker %d has shut down, and a poll of it still waits", worker->index);
+            sim_fail(world, "sim-Q2: worker %d has shut down, and a poll of it still waits", worker->index);
         }
     }
 }
@@ -147,7 +147,7 @@ static void judge_versions(sim_world *world, const hf_pb_describe_task_queue_res
         is_good = stats != NULL && stats->approximate_backlog_count >= 0;
     }
     if (!is_good) {
-        sim_fail(world, "Q3: the enhanced description of a queue says nothing of its backlog");
+        sim_fail(world, "sim-Q3: the enhanced description of a queue says nothing of its backlog");
     }
 }
 
@@ -170,7 +170,7 @@ static void on_described(sim_world *world, sim_call *call)
         count += response->stats_by_priority_key.items[i].value->approximate_backlog_count;
     }
     if (response->stats != NULL && response->stats->approximate_backlog_count != count) {
-        sim_fail(world, "Q3: %lld tasks wait in a queue, and %lld with all priorities",
+        sim_fail(world, "sim-Q3: %lld tasks wait in a queue, and %lld with all priorities",
                  (long long)response->stats->approximate_backlog_count, (long long)count);
     }
     for (size_t i = 0; i < response->pollers.count; i++) {
@@ -184,12 +184,12 @@ static void on_described(sim_world *world, sim_call *call)
             is_known = is_known && !hf_str_equal(info->identity, response->pollers.items[j].identity);
         }
         if (!is_known || (age > 302 * SIM_SECOND && !world->knobs.has_clock_steps)) {
-            sim_fail(world, "Q3: '%.*s' is among the pollers of a queue, %.1f s after its last poll",
+            sim_fail(world, "sim-Q3: '%.*s' is among the pollers of a queue, %.1f s after its last poll",
                      HF_STR_ARGS(info->identity), (double)age / 1e9);
         }
     }
     if (response->stats == NULL || response->stats->approximate_backlog_count < 0) {
-        sim_fail(world, "Q3: the description of a queue says nothing of its backlog");
+        sim_fail(world, "sim-Q3: the description of a queue says nothing of its backlog");
     }
 }
 

@@ -186,7 +186,7 @@ static hf_str run_in(const sim_reset_op *op, const hf_call *call)
     return op->kind == SIM_RESET_DESCRIBE ? described->workflow_execution_info->execution->run_id : HF_STR("");
 }
 
-/* Z1: a request is carried out once. Z2: an id leads to its newest run. */
+/* sim-Z1: a request is carried out once. sim-Z2: an id leads to its newest run. */
 static void take_run(sim_world *world, sim_reset_op *op, hf_str run_id, int64_t newest)
 {
     sim_resets *all = &world->resets;
@@ -195,14 +195,14 @@ static void take_run(sim_world *world, sim_reset_op *op, hf_str run_id, int64_t 
         return;
     }
     if (op->kind == SIM_RESET_RESET && op->has_answer && !hf_str_equal(hf_str_of(op->made), run_id)) {
-        sim_fail(world, "Z1: reset %s was answered with run %s, and later with run %.*s", op->request_id, op->made,
+        sim_fail(world, "sim-Z1: reset %s was answered with run %s, and later with run %.*s", op->request_id, op->made,
                  HF_STR_ARGS(run_id));
     }
     int64_t number = world->core != NULL ? hf_run_id_number(world->core->mac_key, run_id) : 0;
     /* A reset that began before the newest run was made and deleted has a smaller number. */
     if (op->kind == SIM_RESET_DESCRIBE && op->run_id[0] == '\0' && number != 0 && number < newest &&
         !all->has_deletes) {
-        sim_fail(world, "Z2: %s leads to run %.*s, number %lld, but a client has seen %lld", op->workflow_id,
+        sim_fail(world, "sim-Z2: %s leads to run %.*s, number %lld, but a client has seen %lld", op->workflow_id,
                  HF_STR_ARGS(run_id), (long long)number, (long long)newest);
     }
     (void)snprintf(op->made, sizeof op->made, "%.*s", HF_STR_ARGS(run_id));
@@ -231,7 +231,7 @@ static void on_answered(sim_world *world, sim_call *call)
             take_run(world, op, run_id, call->newest);
         }
     } else if (op->has_answer && call->call.status == HF_ERR_INVALID) {
-        sim_fail(world, "Z1: reset %s was answered with run %s, and is refused now: %s", op->request_id, op->made,
+        sim_fail(world, "sim-Z1: reset %s was answered with run %s, and is refused now: %s", op->request_id, op->made,
                  call->call.message);
     } else if (!is_refusal(op, call->call.status)) {
         sim_fail(world, "%s was refused with %s: %s", hf_method_info_of(call->call.method)->name,
@@ -366,7 +366,7 @@ static bool sweep(sim_world *world, sim_reset_client *client)
     return true;
 }
 
-/* Z2 */
+/* sim-Z2 */
 static void check_open(sim_world *world)
 {
     int open[SIM_RESET_FAMILIES] = {0};
@@ -381,7 +381,7 @@ static void check_open(sim_world *world)
             sim_reset_name(i, name);
             if (hf_run_is_open(run) && hf_str_equal(hf_owned_str(&run->workflow_id), hf_str_of(name)) &&
                 ++open[i] > 1) {
-                sim_fail(world, "Z2: two runs of %s are open", name);
+                sim_fail(world, "sim-Z2: two runs of %s are open", name);
             }
         }
     }

@@ -1,11 +1,11 @@
 /* What must be true of runs that were reset, at the end:
  *
- * Z1  a request is carried out once, and its run is there (also resets.c)
- * Z2  an id leads to its newest run (resets.c), and no two runs of it are open
- * Z3  a run that was made by a reset begins with the bytes of its base
- * Z4  signals, updates and options behind that point, of the base and of the runs that continued it, follow at once, in order and once
+ * sim-Z1  a request is carried out once, and its run is there (also resets.c)
+ * sim-Z2  an id leads to its newest run (resets.c), and no two runs of it are open
+ * sim-Z3  a run that was made by a reset begins with the bytes of its base
+ * sim-Z4  signals, updates and options behind that point, of the base and of the runs that continued it, follow at once, in order and once
  *     each; unless the request left them out. Then come the options that the reset itself gives
- * Z5  a run that was terminated by a reset has a newer one; no row of a run that was not made is left */
+ * sim-Z5  a run that was terminated by a reset has a newer one; no row of a run that was not made is left */
 #include "sim/engine/resets.h"
 
 #include "history/history.h"
@@ -195,7 +195,7 @@ static void judge_made(verdict *all, const saga *it)
     const saga *base = find(all, it->decoded[it->forked].workflow_task_failed_event_attributes->base_run_id);
     if (base == NULL) {
         if (!world->resets.has_deletes) {
-            sim_fail(world, "Z3: the base of run %.*s is not there", HF_STR_ARGS(it->run_id));
+            sim_fail(world, "sim-Z3: the base of run %.*s is not there", HF_STR_ARGS(it->run_id));
         }
         return;
     }
@@ -208,7 +208,7 @@ static void judge_made(verdict *all, const saga *it)
     }
     for (size_t i = 0; i < copied; i++) {
         if (i >= base->count || !hf_str_equal(base->events[i], it->events[i])) {
-            sim_fail(world, "Z3: event %zu of run %.*s is not that of its base", i + 1, HF_STR_ARGS(it->run_id));
+            sim_fail(world, "sim-Z3: event %zu of run %.*s is not that of its base", i + 1, HF_STR_ARGS(it->run_id));
             return;
         }
     }
@@ -232,7 +232,7 @@ static void judge_made(verdict *all, const saga *it)
     bool is_cut = it->decoded[it->count - 1].event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED &&
                   it->count == it->forked + 1 + is.count + 1; /* it was too long for a task */
     if (!is_same && !is_cut) {
-        sim_fail(world, "Z4: %zu signals, updates and options follow in run %.*s, %zu should (%s, %s)", is.count,
+        sim_fail(world, "sim-Z4: %zu signals, updates and options follow in run %.*s, %zu should (%s, %s)", is.count,
                  HF_STR_ARGS(it->run_id), should.count, is.count > 0 ? is.items[0] : "",
                  should.count > 0 ? should.items[0] : "");
     }
@@ -252,7 +252,7 @@ static void judge_replaced(verdict *all, size_t index)
         }
     }
     if (!all->world->resets.has_deletes) {
-        sim_fail(all->world, "Z5: run %.*s was terminated by a reset, and no other took its place",
+        sim_fail(all->world, "sim-Z5: run %.*s was terminated by a reset, and no other took its place",
                  HF_STR_ARGS(it->run_id));
     }
 }
@@ -265,7 +265,8 @@ static void judge_ops(verdict *all)
         const sim_reset_op *op = &all->world->resets.ops.items[i];
         if (op->is_acked && (op->kind == SIM_RESET_RESET || op->kind == SIM_RESET_START) &&
             find(all, hf_str_of(op->made)) == NULL && !all->world->resets.has_deletes) {
-            sim_fail(all->world, "Z1: %s was acknowledged with run %s, which is not there", op->request_id, op->made);
+            sim_fail(all->world, "sim-Z1: %s was acknowledged with run %s, which is not there", op->request_id,
+                     op->made);
         }
     }
 }
@@ -277,7 +278,7 @@ static void judge_unmade(verdict *all)
     hf_row *rows = NULL;
     size_t count = 0;
     if (hf_making_scan(&op, all->world->store, &all->arena, &rows, &count) != HF_OK || count > 0) {
-        sim_fail(all->world, "Z5: %zu runs are being made for ever", count);
+        sim_fail(all->world, "sim-Z5: %zu runs are being made for ever", count);
     }
 }
 

@@ -1,7 +1,7 @@
 /* Retention: runs of the namespace of all clients go by themselves some time after their end. I18: that no row of them is left is judged with
  * all other deletions (deletes.c).
  *
- * K4  a run goes only if somebody asked for its deletion, or if it has ended and the shortest retention of this world has passed since
+ * sim-K4  a run goes only if somebody asked for its deletion, or if it has ended and the shortest retention of this world has passed since
  *
  * Every commit that deletes the row of a run is looked at before it is executed, so nothing depends on what clients happen to see. At the
  * end every run that was there must be there, but for those that were seen to go. */
@@ -116,10 +116,10 @@ static void judge_gone(sim_world *world, int64_t number, const hf_pb_run_state *
     int64_t latest = world->mono + world->wall_offset_max;                 /* by any clock that the engine had so far */
     bool is_open = state->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING;
     if (!world->is_retaining) {
-        sim_fail(world, "K4: run %lld of %.*s is deleted, and nobody asked for it", (long long)number,
+        sim_fail(world, "sim-K4: run %lld of %.*s is deleted, and nobody asked for it", (long long)number,
                  HF_STR_ARGS(state->workflow_id));
     } else if (is_open || closed + span > latest) {
-        sim_fail(world, "K4: run %lld of %.*s goes %s", (long long)number, HF_STR_ARGS(state->workflow_id),
+        sim_fail(world, "sim-K4: run %lld of %.*s goes %s", (long long)number, HF_STR_ARGS(state->workflow_id),
                  is_open           ? "and is open"
                  : state->keep > 0 ? "before its own span is over"
                                    : "before its retention is over");

@@ -366,7 +366,7 @@ static void delete_one(sim_world *world)
     world->runs.items[run].may_be_gone = world->runs.items[run].is_unwanted = true;
     sim_call_submit(world, call);
     if ((!sim_world_rest(world) || !world->runs.items[run].is_deleted) && !world->failed) {
-        sim_fail(world, "X3: the deletion of run %s does not end", world->runs.items[run].run_id);
+        sim_fail(world, "sim-X3: the deletion of run %s does not end", world->runs.items[run].run_id);
     }
     read_rests(world);
 }

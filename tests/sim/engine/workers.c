@@ -276,7 +276,7 @@ static bool has_base(sim_world *world, sim_slot *slot, int64_t first, bool comes
     }
     if (comes_along) {
         if (slot->summary.last_id + 1 != first) {
-            sim_fail(world, "G3: the next task of run %s begins at event %lld, its worker knows %lld", slot->run_id,
+            sim_fail(world, "sim-G3: the next task of run %s begins at event %lld, its worker knows %lld", slot->run_id,
                      (long long)first, (long long)slot->summary.last_id);
         }
         return true;

@@ -130,11 +130,11 @@ static void failures_name_path_and_byte(void **state)
          "hf_json_get_int: '[1]': no JSON: half of a surrogate pair at byte 2"},
         {"[\"\xc0\x80\", 1]", "[1]", HF_ERR_INVALID, "hf_json_get_int: '[1]': no JSON: no UTF-8 at byte 2"},
         {"[1,\f2]", "[1]", HF_ERR_INVALID, "hf_json_get_int: '[1]': no JSON: a control character at byte 3"},
-        {"[1]", "[0", HF_ERR_INVALID, "hf_json_get_int: '[0' is no path: byte 0"},
+        {"[1]", "[0", HF_ERR_INVALID, "hf_json_get_int: '[0' is not a path: byte 0"},
         {"[1]", "a..b", HF_ERR_INVALID, NULL},
-        {"[1]", "a.", HF_ERR_INVALID, "hf_json_get_int: 'a.' is no path: byte 2"},
-        {"[1]", "a[0]b", HF_ERR_INVALID, "hf_json_get_int: 'a[0]b' is no path: byte 4"},
-        {"[1]", "a[-1]", HF_ERR_INVALID, "hf_json_get_int: 'a[-1]' is no path: byte 1"},
+        {"[1]", "a.", HF_ERR_INVALID, "hf_json_get_int: 'a.' is not a path: byte 2"},
+        {"[1]", "a[0]b", HF_ERR_INVALID, "hf_json_get_int: 'a[0]b' is not a path: byte 4"},
+        {"[1]", "a[-1]", HF_ERR_INVALID, "hf_json_get_int: 'a[-1]' is not a path: byte 1"},
         {"[1]", "a\\", HF_ERR_INVALID, NULL},
         {"[1]", "[99999999999999999999999]", HF_ERR_INVALID, NULL},
     };
@@ -151,7 +151,7 @@ static void failures_name_path_and_byte(void **state)
     char text[4] = "old";
     double real = 0;
     assert_int_equal(hf_json_get_int(hf_payload_of_bytes("1", 1), "", &number), HF_ERR_INVALID);
-    assert_string_equal(hf_error_text(), "hf_json_get_int: '': the payload is no JSON, its encoding is binary/plain");
+    assert_string_equal(hf_error_text(), "hf_json_get_int: '': the payload is not JSON, its encoding is binary/plain");
     assert_int_equal(hf_json_get_int(hf_payload_none(), "", &number), HF_ERR_INVALID);
     assert_int_equal(hf_json_get_int(hf_payload_of_json("1"), NULL, &number), HF_ERR_MISUSE);
     assert_int_equal(hf_json_get_text(hf_payload_of_json("\"abcd\""), "", sizeof text, text), HF_ERR_TOO_BIG);

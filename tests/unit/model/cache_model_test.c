@@ -1,10 +1,10 @@
 /* Random programs on an S3-FIFO cache against a twin of plain arrays that does the same by the rules:
  *
- *   M1  what is found, what is refused and what is new;
- *   M2  count, bytes and pins after every step, and never more than the bounds;
- *   M3  which entries leave, and in which order;
- *   M4  hits, misses and evictions;
- *   M5  nothing is left allocated; the same seed gives the same trace. */
+ *   cache-M1  what is found, what is refused and what is new;
+ *   cache-M2  count, bytes and pins after every step, and never more than the bounds;
+ *   cache-M3  which entries leave, and in which order;
+ *   cache-M4  hits, misses and evictions;
+ *   cache-M5  nothing is left allocated; the same seed gives the same trace. */
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -328,8 +328,9 @@ static void put(int key)
     bool is_new_there = false;
     hf_status status = hf_cache_put(world.cache, bytes, key_len, value, &is_new);
     hf_status expected = twin_put(key, len, &is_new_there);
-    HF_CHECK_SAY(status == expected, "M1 put of %d: %s, not %s", key, hf_status_name(status), hf_status_name(expected));
-    HF_CHECK_SAY(status != HF_OK || is_new == is_new_there, "M1 put of %d: new %d", key, is_new);
+    HF_CHECK_SAY(status == expected, "cache-M1 put of %d: %s, not %s", key, hf_status_name(status),
+                 hf_status_name(expected));
+    HF_CHECK_SAY(status != HF_OK || is_new == is_new_there, "cache-M1 put of %d: new %d", key, is_new);
 }
 
 static void get(int key)
@@ -339,9 +340,9 @@ static void get(int key)
     item *expected = twin_get(key);
     HF_AUTO(hf_value_unref) hf_value *value = NULL;
     bool is_hit = hf_cache_get(world.cache, bytes, key_len, &value) == HF_OK;
-    HF_CHECK_SAY(is_hit == (expected != NULL), "M1 get of %d: %d", key, is_hit);
+    HF_CHECK_SAY(is_hit == (expected != NULL), "cache-M1 get of %d: %d", key, is_hit);
     if (is_hit && expected != NULL) {
-        HF_CHECK_SAY(hf_value_len(value) == expected->len, "M1 get of %d: %zu bytes", key, hf_value_len(value));
+        HF_CHECK_SAY(hf_value_len(value) == expected->len, "cache-M1 get of %d: %zu bytes", key, hf_value_len(value));
         twin_use(expected);
     }
     world.hits += is_hit;
@@ -362,7 +363,7 @@ static void visit(int key)
     item *expected = twin_get(key);
     size_t len = 0;
     bool is_hit = hf_cache_visit(world.cache, bytes, key_len, look, &len);
-    HF_CHECK_SAY(is_hit == (expected != NULL && expected->len % 2 == 1), "M1 visit of %d: %d", key, is_hit);
+    HF_CHECK_SAY(is_hit == (expected != NULL && expected->len % 2 == 1), "cache-M1 visit of %d: %d", key, is_hit);
     HF_CHECK(expected == NULL || expected->len == len);
     if (is_hit && expected != NULL) {
         twin_use(expected);
@@ -377,7 +378,7 @@ static void pin(int key)
     size_t key_len = key_of(key, bytes);
     item *expected = twin_get(key);
     bool is_hit = hf_cache_pin(world.cache, bytes, key_len, NULL) == HF_OK;
-    HF_CHECK_SAY(is_hit == (expected != NULL), "M1 pin of %d: %d", key, is_hit);
+    HF_CHECK_SAY(is_hit == (expected != NULL), "cache-M1 pin of %d: %d", key, is_hit);
     if (expected != NULL) {
         expected->pins++;
         twin_use(expected);
@@ -414,7 +415,7 @@ static void remove_one(int key)
             twin_remove(key);
         }
     }
-    HF_CHECK_SAY(hf_cache_remove(world.cache, bytes, key_len) == status, "M1 remove of %d", key);
+    HF_CHECK_SAY(hf_cache_remove(world.cache, bytes, key_len) == status, "cache-M1 remove of %d", key);
 }
 
 static bool is_gone(void *arg, const void *key, size_t key_len, hf_value *value)
@@ -443,7 +444,7 @@ static void sweep(void)
             swept--;
         }
     }
-    HF_CHECK_SAY(swept == 0, "M1 a sweep removed others");
+    HF_CHECK_SAY(swept == 0, "cache-M1 a sweep removed others");
 }
 
 static void trim(void)
@@ -471,16 +472,17 @@ static void compare(void)
         sum.bytes += bytes_all(t);
         sum.pinned += pinned;
         sum.evictions += t->evictions;
-        HF_CHECK_SAY(count_all(t) <= t->count_max && bytes_all(t) <= t->bytes_max, "M2 over the bound");
+        HF_CHECK_SAY(count_all(t) <= t->count_max && bytes_all(t) <= t->bytes_max, "cache-M2 over the bound");
     }
-    HF_CHECK_SAY(counts.count == sum.count, "M2 %d entries, not %d", (int)counts.count, (int)sum.count);
-    HF_CHECK_SAY(counts.bytes == sum.bytes, "M2 %d bytes, not %d", (int)counts.bytes, (int)sum.bytes);
-    HF_CHECK_SAY(counts.pinned == sum.pinned, "M2 %d pinned, not %d", (int)counts.pinned, (int)sum.pinned);
+    HF_CHECK_SAY(counts.count == sum.count, "cache-M2 %d entries, not %d", (int)counts.count, (int)sum.count);
+    HF_CHECK_SAY(counts.bytes == sum.bytes, "cache-M2 %d bytes, not %d", (int)counts.bytes, (int)sum.bytes);
+    HF_CHECK_SAY(counts.pinned == sum.pinned, "cache-M2 %d pinned, not %d", (int)counts.pinned, (int)sum.pinned);
     HF_CHECK_SAY(world.seen.count == world.expected.count &&
                      memcmp(world.seen.keys, world.expected.keys, (size_t)world.seen.count * sizeof(int)) == 0,
-                 "M3 others were evicted, or in another order");
+                 "cache-M3 others were evicted, or in another order");
     HF_CHECK_SAY(counts.hits == sum.hits && counts.misses == sum.misses && counts.evictions == sum.evictions,
-                 "M4 %d hits, %d misses, %d evictions", (int)counts.hits, (int)counts.misses, (int)counts.evictions);
+                 "cache-M4 %d hits, %d misses, %d evictions", (int)counts.hits, (int)counts.misses,
+                 (int)counts.evictions);
 }
 
 static void one_step(void)
@@ -574,7 +576,7 @@ static void one_seed(uint64_t seed)
         memset(&world, 0, sizeof world);
         world.rng.state = hf_hash_mix(83, seed);
         HF_CHECK(hf_sim_run(seed, 1, program, NULL, &hash) == HF_OK);
-        HF_CHECK_SAY(round == 0 || hash == before, "M5 the same seed gave another trace");
+        HF_CHECK_SAY(round == 0 || hash == before, "cache-M5 the same seed gave another trace");
         before = hash;
     }
 }

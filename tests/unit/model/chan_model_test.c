@@ -1,15 +1,15 @@
 /* Random senders, receivers and selects against a twin that keeps one line per value.
  *
- *   M1  a value that was sent is received once, one that was not is never received;
- *   M2  a receiver sees the values of one sender in the order in which they were sent;
- *   M3  sends that succeeded are at most capacity ahead of receives that succeeded or are under way: a channel of
+ *   chan-M1  a value that was sent is received once, one that was not is never received;
+ *   chan-M2  a receiver sees the values of one sender in the order in which they were sent;
+ *   chan-M3  sends that succeeded are at most capacity ahead of receives that succeeded or are under way: a channel of
  *       capacity 0 is a rendezvous;
- *   M4  virtual time never passes while a sender and a receiver wait on the same channel, nor while one of them waits
+ *   chan-M4  virtual time never passes while a sender and a receiver wait on the same channel, nor while one of them waits
  *       and the buffer is not full, or not empty;
- *   M5  a select does one case, the first that was ready, and leaves the others alone;
- *   M6  what fails moves nothing: timeouts come on the nanosecond, cancels have a reason, a closed channel gives what
+ *   chan-M5  a select does one case, the first that was ready, and leaves the others alone;
+ *   chan-M6  what fails moves nothing: timeouts come on the nanosecond, cancels have a reason, a closed channel gives what
  *       is buffered and then the end;
- *   M7  nothing is left allocated or running; the same seed gives the same trace. A lost wake-up stops the run. */
+ *   chan-M7  nothing is left allocated or running; the same seed gives the same trace. A lost wake-up stops the run. */
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -42,7 +42,7 @@ typedef struct chan {
     int64_t touched_at; /* somebody began or ended something */
 } chan;
 
-/* What an actor is waiting for; M4 looks at the others'. */
+/* What an actor is waiting for; chan-M4 looks at the others'. */
 typedef struct op {
     bool is_waiting;
     int64_t start;
@@ -99,16 +99,17 @@ static void value_sent(uint64_t number, bool is_sent)
     value *v = &world.values[number];
     chan *at = &world.chans[v->chan];
     v->fate = is_sent ? SENT : NOT_SENT;
-    HF_CHECK_SAY(is_sent || v->got == 0, "M1 value %d was received but not sent", (int)number);
+    HF_CHECK_SAY(is_sent || v->got == 0, "chan-M1 value %d was received but not sent", (int)number);
     if (is_sent) {
         at->sent++;
-        HF_CHECK_SAY(at->sent <= at->received + at->receiving + at->capacity, "M3 more than the capacity is under way");
+        HF_CHECK_SAY(at->sent <= at->received + at->receiving + at->capacity,
+                     "chan-M3 more than the capacity is under way");
     }
 }
 
 static void value_received(actor *me, unsigned c, uint64_t number)
 {
-    if (!HF_CHECK_SAY(number < ACTORS_MAX * SEQ_MAX, "M1 received what nobody sent")) {
+    if (!HF_CHECK_SAY(number < ACTORS_MAX * SEQ_MAX, "chan-M1 received what nobody sent")) {
         return;
     }
     value *v = &world.values[number];
@@ -116,9 +117,9 @@ static void value_received(actor *me, unsigned c, uint64_t number)
     unsigned seq = (unsigned)number % SEQ_MAX + 1;
     v->got++;
     world.chans[c].received++;
-    HF_CHECK_SAY(v->got == 1, "M1 value %d was received twice", (int)number);
-    HF_CHECK_SAY((v->fate == TRYING || v->fate == SENT) && v->chan == c, "M1 value %d was not sent", (int)number);
-    HF_CHECK_SAY(seq > me->last_seq[c][sender], "M2 value %d came after a later one", (int)number);
+    HF_CHECK_SAY(v->got == 1, "chan-M1 value %d was received twice", (int)number);
+    HF_CHECK_SAY((v->fate == TRYING || v->fate == SENT) && v->chan == c, "chan-M1 value %d was not sent", (int)number);
+    HF_CHECK_SAY(seq > me->last_seq[c][sender], "chan-M2 value %d came after a later one", (int)number);
     me->last_seq[c][sender] = seq;
 }
 
@@ -134,8 +135,8 @@ static void check_buffers(const actor *me)
         const chan *at = &world.chans[c];
         if (at->touched_at < now() && !at->is_closing) {
             size_t count = hf_chan_count(at->chan);
-            HF_CHECK_SAY(!me->op.sends[c] || count == at->capacity, "M4 a sender waited for a channel with room");
-            HF_CHECK_SAY(!me->op.receives[c] || count == 0, "M4 a receiver waited for a channel with values");
+            HF_CHECK_SAY(!me->op.sends[c] || count == at->capacity, "chan-M4 a sender waited for a channel with room");
+            HF_CHECK_SAY(!me->op.receives[c] || count == 0, "chan-M4 a receiver waited for a channel with values");
         }
     }
 }
@@ -150,7 +151,7 @@ static void check_pairs(const actor *me)
         }
         for (unsigned c = 0; c < world.chan_count; c++) {
             HF_CHECK_SAY(!(me->op.sends[c] && other->receives[c]) && !(me->op.receives[c] && other->sends[c]),
-                         "M4 actors %d and %d waited for each other on channel %d", (int)me->id, (int)i, (int)c);
+                         "chan-M4 actors %d and %d waited for each other on channel %d", (int)me->id, (int)i, (int)c);
         }
     }
 }
@@ -183,11 +184,12 @@ static void check_end(actor *me, hf_status status, int64_t end)
         }
     }
     memset(&me->op, 0, sizeof me->op);
-    HF_CHECK_SAY(is_late ? at == end : at <= end, "M6 %s %lld ns off", hf_status_name(status), (long long)(at - end));
+    HF_CHECK_SAY(is_late ? at == end : at <= end, "chan-M6 %s %lld ns off", hf_status_name(status),
+                 (long long)(at - end));
     if (status == HF_ERR_CANCELED) {
-        HF_CHECK_SAY(world.canceled_at <= at, "M6 canceled without a reason");
+        HF_CHECK_SAY(world.canceled_at <= at, "chan-M6 canceled without a reason");
     } else {
-        HF_CHECK_SAY(world.canceled_at >= at, "M6 %s after a cancel", hf_status_name(status));
+        HF_CHECK_SAY(world.canceled_at >= at, "chan-M6 %s after a cancel", hf_status_name(status));
     }
 }
 
@@ -226,7 +228,8 @@ static void send(actor *me, unsigned c, bool is_try)
     }
     value_sent(number, status == HF_OK);
     HF_CHECK(status != HF_ERR_CLOSED || at->is_closing);
-    HF_CHECK_SAY(!was_closed || status == HF_ERR_CLOSED || status == HF_ERR_CANCELED, "M6 sent to a closed channel");
+    HF_CHECK_SAY(!was_closed || status == HF_ERR_CLOSED || status == HF_ERR_CANCELED,
+                 "chan-M6 sent to a closed channel");
     HF_CHECK(status != HF_ERR_AGAIN || is_try);
 }
 
@@ -252,10 +255,11 @@ static void receive(actor *me, unsigned c, bool is_try)
     if (status == HF_OK) {
         value_received(me, c, number);
     } else {
-        HF_CHECK_SAY(number == UNTOUCHED, "M6 a failed receive wrote");
+        HF_CHECK_SAY(number == UNTOUCHED, "chan-M6 a failed receive wrote");
     }
     HF_CHECK(status != HF_ERR_CLOSED || (at->is_closing && hf_chan_count(at->chan) == 0));
-    HF_CHECK_SAY(!was_closed || (status != HF_ERR_AGAIN && status != HF_ERR_TIMEOUT), "M6 waited on a closed channel");
+    HF_CHECK_SAY(!was_closed || (status != HF_ERR_AGAIN && status != HF_ERR_TIMEOUT),
+                 "chan-M6 waited on a closed channel");
 }
 
 typedef struct selecting {
@@ -297,16 +301,17 @@ static void check_cases(actor *me, selecting *sel, hf_status status, size_t take
         } else if (is_done) {
             value_received(me, sel->chans[i], sel->values[i]);
         } else {
-            HF_CHECK_SAY(sel->values[i] == UNTOUCHED, "M5 case %d of a select was not taken and wrote", (int)i);
+            HF_CHECK_SAY(sel->values[i] == UNTOUCHED, "chan-M5 case %d of a select was not taken and wrote", (int)i);
         }
     }
     if (status == HF_OK) {
         const chan *at = &world.chans[sel->chans[taken]];
         HF_CHECK(taken < sel->count && sel->cases[taken].chan != NULL);
-        HF_CHECK_SAY(taken <= sel->ready, "M5 case %d was taken, %d was ready", (int)taken, (int)sel->ready);
+        HF_CHECK_SAY(taken <= sel->ready, "chan-M5 case %d was taken, %d was ready", (int)taken, (int)sel->ready);
         HF_CHECK(sel->cases[taken].status == HF_OK || (sel->cases[taken].status == HF_ERR_CLOSED && at->is_closing));
     } else {
-        HF_CHECK_SAY(sel->ready == sel->count || status == HF_ERR_CANCELED, "M6 a select did not see a closed channel");
+        HF_CHECK_SAY(sel->ready == sel->count || status == HF_ERR_CANCELED,
+                     "chan-M6 a select did not see a closed channel");
     }
 }
 
@@ -406,7 +411,7 @@ static void settle(actor *root)
     }
     for (unsigned i = 0; i < ACTORS_MAX * SEQ_MAX; i++) {
         const value *v = &world.values[i];
-        HF_CHECK_SAY(v->fate != TRYING && v->got == (v->fate == SENT), "M1 value %d was %s and received %d times",
+        HF_CHECK_SAY(v->fate != TRYING && v->got == (v->fate == SENT), "chan-M1 value %d was %s and received %d times",
                      (int)i, v->fate == SENT ? "sent" : "not sent", v->got);
     }
 }
@@ -473,7 +478,7 @@ static void one_seed(uint64_t seed)
 {
     uint64_t hash = run(seed);
     if (seed % 20 == 0) {
-        HF_CHECK_SAY(run(seed) == hash, "M7 the same seed gave another trace");
+        HF_CHECK_SAY(run(seed) == hash, "chan-M7 the same seed gave another trace");
     }
 }
 

@@ -1,11 +1,11 @@
 /* Random workflows on a crew that is evicted at some moment, against a twin that knows whose child is whose. Some of their fibers
  * are deaf: when they hear of the eviction they call on and on, wherever they are.
  *
- *   M1  an eviction ends, whatever the fibers do;
- *   M2  a fiber that is not deaf ends, and its cleanup runs, unless a child of it does not end, or it waits for the mutex of a
+ *   crew-M1  an eviction ends, whatever the fibers do;
+ *   crew-M2  a fiber that is not deaf ends, and its cleanup runs, unless a child of it does not end, or it waits for the mutex of a
  *       condition that somebody holds who does not end;
- *   M3  a deaf fiber does not get out of its loop, and as many are counted as stranded as have not ended;
- *   M4  no stack, job, scope or object of the library is left, and the next crew finds the stacks. */
+ *   crew-M3  a deaf fiber does not get out of its loop, and as many are counted as stranded as have not ended;
+ *   crew-M4  no stack, job, scope or object of the library is left, and the next crew finds the stacks. */
 #include "fiber/crew/crew.h"
 #include "support/support.h"
 
@@ -316,7 +316,7 @@ static void fire_one(hf_rng *rng)
     }
 }
 
-/* M2: whether it may have been held up. */
+/* crew-M2: whether it may have been held up. */
 static bool is_held_up(const person *who)
 {
     bool waits_for_mutex = who->is_in_cond && world.holder >= 0 && !world.people[world.holder].has_ended;
@@ -337,8 +337,8 @@ static int judge(void)
         bool is_stranded = who->has_started && !who->has_ended;
         bool may_be = (who->is_deaf && who->has_heard) || is_held_up(who);
         stranded += is_stranded;
-        HF_CHECK_SAY(!is_stranded || may_be, "M2: fiber %d did not end", i);
-        HF_CHECK_SAY(is_stranded || !(who->is_deaf && who->has_heard), "M3: fiber %d got out of its loop", i);
+        HF_CHECK_SAY(!is_stranded || may_be, "crew-M2: fiber %d did not end", i);
+        HF_CHECK_SAY(is_stranded || !(who->is_deaf && who->has_heard), "crew-M3: fiber %d got out of its loop", i);
     }
     return stranded;
 }
@@ -365,15 +365,15 @@ static hf_status play(uint64_t seed)
         fire_one(&rng);
         hf_crew_turn(world.crew);
     }
-    hf_crew_evict(world.crew); /* M1 */
+    hf_crew_evict(world.crew); /* crew-M1 */
     HF_CHECK(hf_crew_is_over(world.crew));
     int stranded = judge();
     hf_crew_close(world.crew);
     HF_TRY(hf_runtime_stats(NULL, &after));
-    HF_CHECK_SAY((int)(after.stranded - before.stranded) == stranded, "M3: %d were stranded, %d counted", stranded,
+    HF_CHECK_SAY((int)(after.stranded - before.stranded) == stranded, "crew-M3: %d were stranded, %d counted", stranded,
                  (int)(after.stranded - before.stranded));
     HF_CHECK_SAY(after.fibers == before.fibers && after.branches == before.branches && after.scopes == before.scopes,
-                 "M4: fibers %d, jobs %d, scopes %d more", (int)(after.fibers - before.fibers),
+                 "crew-M4: fibers %d, jobs %d, scopes %d more", (int)(after.fibers - before.fibers),
                  (int)(after.branches - before.branches), (int)(after.scopes - before.scopes));
     return HF_OK;
 }
@@ -389,8 +389,8 @@ static hf_status rounds(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         HF_TRY(play(*(const uint64_t *)arg));
         HF_TRY(hf_runtime_stats(NULL, &stats));
-        HF_CHECK_SAY(i == 0 || stats.stack_bytes == stack_bytes, "M4: %d bytes of stacks, then %d", (int)stack_bytes,
-                     (int)stats.stack_bytes);
+        HF_CHECK_SAY(i == 0 || stats.stack_bytes == stack_bytes, "crew-M4: %d bytes of stacks, then %d",
+                     (int)stack_bytes, (int)stats.stack_bytes);
         stack_bytes = stats.stack_bytes;
     }
     totals.stranded += stats.stranded;

@@ -1,12 +1,12 @@
 /* Random callers of single-flight against a twin that knows who is in a call and which bodies run.
  *
- *   M1  one body at a time per key; a second one starts only when nobody waits for the first any more;
- *   M2  what a caller gets, value or failure, is that of a body which ended during the call, at that very nanosecond;
- *   M3  a caller that gives up does not disturb the others: a body is canceled only when nobody is left who waits, or
+ *   flight-M1  one body at a time per key; a second one starts only when nobody waits for the first any more;
+ *   flight-M2  what a caller gets, value or failure, is that of a body which ended during the call, at that very nanosecond;
+ *   flight-M3  a caller that gives up does not disturb the others: a body is canceled only when nobody is left who waits, or
  *       with the scope in which it runs;
- *   M4  then it is canceled at once, unless the flight detaches; a caller that comes now starts another;
- *   M5  timeouts come on the nanosecond, cancels of callers have a reason;
- *   M6  every value is released once, nothing is left allocated or running; the same seed gives the same trace. */
+ *   flight-M4  then it is canceled at once, unless the flight detaches; a caller that comes now starts another;
+ *   flight-M5  timeouts come on the nanosecond, cancels of callers have a reason;
+ *   flight-M6  every value is released once, nothing is left allocated or running; the same seed gives the same trace. */
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -78,11 +78,11 @@ static bool has_waiters(int key)
 
 static void start_body(body *me)
 {
-    HF_CHECK_SAY(!me->has_started, "M1 a body runs twice");
+    HF_CHECK_SAY(!me->has_started, "flight-M1 a body runs twice");
     for (int i = 0; i < world.body_count; i++) {
         body *other = &world.bodies[i];
         if (other->has_started && !other->has_ended && other->key == me->key && !other->is_over) {
-            HF_CHECK_SAY(!world.detaches && !has_waiters(me->key), "M1 two bodies run for key %d", me->key);
+            HF_CHECK_SAY(!world.detaches && !has_waiters(me->key), "flight-M1 two bodies run for key %d", me->key);
             other->is_over = true;
             other->must = other->must < now() ? other->must : now();
         }
@@ -94,15 +94,15 @@ static void check_body_wait(body *me, hf_status status)
 {
     int64_t at = now();
     if (status == HF_OK) {
-        HF_CHECK_SAY(world.detaches || me->must >= at, "M4 a body nobody waits for went on for %lld ns",
+        HF_CHECK_SAY(world.detaches || me->must >= at, "flight-M4 a body nobody waits for went on for %lld ns",
                      (long long)(at - me->must));
         HF_CHECK(world.work_canceled_at >= at);
         return;
     }
     HF_CHECK(status == HF_ERR_CANCELED);
     if (world.work_canceled_at > at) {
-        HF_CHECK_SAY(!world.detaches, "M4 a detached body was canceled");
-        HF_CHECK_SAY(me->is_over || !has_waiters(me->key), "M3 a body was canceled while somebody waits for it");
+        HF_CHECK_SAY(!world.detaches, "flight-M4 a detached body was canceled");
+        HF_CHECK_SAY(me->is_over || !has_waiters(me->key), "flight-M3 a body was canceled while somebody waits for it");
     }
 }
 
@@ -138,12 +138,13 @@ static hf_status fly(void *arg, hf_value **ret_value)
 
 static void check_result(const actor *me, int key, hf_status status, const body *from)
 {
-    if (!HF_CHECK_SAY(from->has_ended && from->key == key && from->status == status, "M2 a result that no body gave")) {
+    if (!HF_CHECK_SAY(from->has_ended && from->key == key && from->status == status,
+                      "flight-M2 a result that no body gave")) {
         return;
     }
-    HF_CHECK_SAY(from->ended_at == now() && from->ended_at >= me->start, "M2 the result is %lld ns old",
+    HF_CHECK_SAY(from->ended_at == now() && from->ended_at >= me->start, "flight-M2 the result is %lld ns old",
                  (long long)(now() - from->ended_at));
-    HF_CHECK_SAY(!from->is_over, "M4 the result of a body that was given up");
+    HF_CHECK_SAY(!from->is_over, "flight-M4 the result of a body that was given up");
 }
 
 /* The last one who leaves takes the work along. */
@@ -183,9 +184,10 @@ static void call(actor *me)
     int64_t at = now();
     me->key = -1;
     left(key);
-    HF_CHECK_SAY(status == HF_ERR_TIMEOUT ? at == end : at <= end, "M5 %s %lld ns off", hf_status_name(status),
+    HF_CHECK_SAY(status == HF_ERR_TIMEOUT ? at == end : at <= end, "flight-M5 %s %lld ns off", hf_status_name(status),
                  (long long)(at - end));
-    HF_CHECK_SAY(status == HF_ERR_CANCELED || world.canceled_at >= at, "M5 %s after a cancel", hf_status_name(status));
+    HF_CHECK_SAY(status == HF_ERR_CANCELED || world.canceled_at >= at, "flight-M5 %s after a cancel",
+                 hf_status_name(status));
     if (status == HF_OK) {
         check_result(me, key, status, hf_value_data(value));
         hf_value_unref(value);
@@ -194,7 +196,7 @@ static void call(actor *me)
     } else {
         HF_CHECK(status == HF_ERR_TIMEOUT || status == HF_ERR_CANCELED);
         HF_CHECK_SAY(status == HF_ERR_TIMEOUT || world.canceled_at <= at || world.work_canceled_at <= at,
-                     "M3 a caller was canceled with another one");
+                     "flight-M3 a caller was canceled with another one");
         HF_CHECK(value == NULL);
     }
 }
@@ -255,7 +257,7 @@ static hf_status root_body(void *arg)
     for (int i = 0; i < world.body_count; i++) {
         HF_CHECK(world.bodies[i].has_started == world.bodies[i].has_ended);
     }
-    HF_CHECK_SAY(world.values == 0, "M6 %d values were not released", world.values);
+    HF_CHECK_SAY(world.values == 0, "flight-M6 %d values were not released", world.values);
     HF_CHECK(hf_dispatcher_free(world.pool) == HF_OK);
     return HF_OK;
 }
@@ -292,7 +294,7 @@ static void one_seed(uint64_t seed)
 {
     uint64_t hash = run(seed);
     if (seed % 20 == 0) {
-        HF_CHECK_SAY(run(seed) == hash, "M6 the same seed gave another trace");
+        HF_CHECK_SAY(run(seed) == hash, "flight-M6 the same seed gave another trace");
     }
 }
 

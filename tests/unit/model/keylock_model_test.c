@@ -1,12 +1,12 @@
 /* Random lockers against a twin that knows who holds what: keys of a keyed lock, and a mutex and a semaphore of one
  * permit that promise the same.
  *
- *   M1  at most one holder per lock, also when the table of idle keys is at its bound (N9);
- *   M2  first come, first served: who waits since before another one's call gets the lock first, or gives up;
- *   M3  nobody waits while the lock is free, and nobody is refused it;
- *   M4  timeouts come on the nanosecond, cancels have a reason, and who gives up holds nothing;
- *   M5  no more entries than are in use, and idle_max idle ones; a lock in use cannot be freed;
- *   M6  nothing is left allocated or running; the same seed gives the same trace. */
+ *   keylock-M1  at most one holder per lock, also when the table of idle keys is at its bound (N9);
+ *   keylock-M2  first come, first served: who waits since before another one's call gets the lock first, or gives up;
+ *   keylock-M3  nobody waits while the lock is free, and nobody is refused it;
+ *   keylock-M4  timeouts come on the nanosecond, cancels have a reason, and who gives up holds nothing;
+ *   keylock-M5  no more entries than are in use, and idle_max idle ones; a lock in use cannot be freed;
+ *   keylock-M6  nothing is left allocated or running; the same seed gives the same trace. */
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -105,10 +105,10 @@ static hf_status unlock_it(actor *me, int which)
 static void got(actor *me, int which)
 {
     lock *at = &world.locks[which];
-    HF_CHECK_SAY(at->holder == -1, "M1 actors %d and %d hold lock %d", at->holder, me->id, which);
+    HF_CHECK_SAY(at->holder == -1, "keylock-M1 actors %d and %d hold lock %d", at->holder, me->id, which);
     at->holder = me->id;
     at->changed_at = now();
-    HF_CHECK_SAY(!me->was_passed, "M2 actor %d was served after one that came later", me->id);
+    HF_CHECK_SAY(!me->was_passed, "keylock-M2 actor %d was served after one that came later", me->id);
     for (int i = 0; i < world.actor_count; i++) {
         actor *other = &world.actors[i];
         if (other != me && other->wants == which && other->start < me->start) {
@@ -132,7 +132,7 @@ static bool is_free(const actor *me, int which)
 static void check_count(void)
 {
     size_t count = hf_keylock_count(world.keylock);
-    HF_CHECK_SAY((int64_t)count <= world.key_users + world.idle_max, "M5 %d entries for %d users", (int)count,
+    HF_CHECK_SAY((int64_t)count <= world.key_users + world.idle_max, "keylock-M5 %d entries for %d users", (int)count,
                  world.key_users);
 }
 
@@ -158,14 +158,14 @@ static bool acquire(actor *me, int which, bool is_try)
     }
     if (is_try) {
         HF_CHECK(status == HF_OK || status == HF_ERR_AGAIN);
-        HF_CHECK_SAY(status == HF_OK || !is_free(me, which), "M3 actor %d was refused a free lock", me->id);
+        HF_CHECK_SAY(status == HF_OK || !is_free(me, which), "keylock-M3 actor %d was refused a free lock", me->id);
         return status == HF_OK;
     }
-    HF_CHECK_SAY(status == HF_ERR_TIMEOUT ? at == end : at <= end, "M4 %s %lld ns off", hf_status_name(status),
+    HF_CHECK_SAY(status == HF_ERR_TIMEOUT ? at == end : at <= end, "keylock-M4 %s %lld ns off", hf_status_name(status),
                  (long long)(at - end));
-    HF_CHECK_SAY(status != HF_ERR_TIMEOUT || !is_free(me, which), "M3 actor %d waited for a free lock", me->id);
+    HF_CHECK_SAY(status != HF_ERR_TIMEOUT || !is_free(me, which), "keylock-M3 actor %d waited for a free lock", me->id);
     HF_CHECK_SAY(status == HF_ERR_CANCELED ? world.canceled_at <= at : world.canceled_at >= at,
-                 "M4 %s, and the cancel %s", hf_status_name(status),
+                 "keylock-M4 %s, and the cancel %s", hf_status_name(status),
                  world.canceled_at <= at ? "is past" : "is to come");
     return status == HF_OK;
 }
@@ -173,7 +173,7 @@ static bool acquire(actor *me, int which, bool is_try)
 static void release(actor *me, int which)
 {
     lock *at = &world.locks[which];
-    HF_CHECK_SAY(at->holder == me->id, "M1 lock %d of actor %d is held by %d", which, me->id, at->holder);
+    HF_CHECK_SAY(at->holder == me->id, "keylock-M1 lock %d of actor %d is held by %d", which, me->id, at->holder);
     at->holder = -1;
     at->changed_at = now();
     HF_CHECK(unlock_it(me, which) == HF_OK);
@@ -197,7 +197,7 @@ static void hold(actor *me, int which)
         }
     } else if (what < 87 && which < KEYS) {
         world.misuses++;
-        HF_CHECK_SAY(hf_keylock_free(world.keylock) == HF_ERR_MISUSE, "M5 a lock in use was freed");
+        HF_CHECK_SAY(hf_keylock_free(world.keylock) == HF_ERR_MISUSE, "keylock-M5 a lock in use was freed");
     }
 }
 
@@ -301,7 +301,7 @@ static void one_seed(uint64_t seed)
 {
     uint64_t hash = run(seed);
     if (seed % 20 == 0) {
-        HF_CHECK_SAY(run(seed) == hash, "M6 the same seed gave another trace");
+        HF_CHECK_SAY(run(seed) == hash, "keylock-M6 the same seed gave another trace");
     }
 }
 

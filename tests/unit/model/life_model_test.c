@@ -3,9 +3,9 @@
  * Every scene has a thread "outside" that wakes, posts, opens or unlocks something, and another that frees the object right
  * then. The simulation chooses what happens in between; its memory notices who touches what was freed (env/sim/memory.c).
  *
- *   M1  whoever wakes a fiber or a thread does not need its runtime afterwards, or the runtime waits for it;
- *   M2  whoever opens a latch, or unlocks a queue, touches it no more;
- *   M3  nothing is left allocated or running. */
+ *   life-M1  whoever wakes a fiber or a thread does not need its runtime afterwards, or the runtime waits for it;
+ *   life-M2  whoever opens a latch, or unlocks a queue, touches it no more;
+ *   life-M3  nothing is left allocated or running. */
 #include "support/support.h"
 
 #include "base/latch.h"

@@ -61,7 +61,7 @@ static void in_shield(node *me)
     TELL("node %d opens a shield for %lld us", (int)me->id, (long long)(bound / 1000));
     HF_CHECK(hf_shield_open(hf_nanoseconds(bound), &at->shield) == HF_OK);
     me->inner = at;
-    HF_CHECK_SAY(hf_canceled() == HF_OK, "M5 canceled inside a new shield");
+    HF_CHECK_SAY(hf_canceled() == HF_OK, "scope-M5 canceled inside a new shield");
     (void)wait_a_while(me);
     if (chance(me, 500)) {
         (void)wait_a_while(me);
@@ -81,9 +81,9 @@ static void check_children(const level *at, bool is_close)
     for (unsigned i = 0; i < world.node_count; i++) {
         const node *child = &world.nodes[i];
         if (child->in == at && !child->refused && (is_close || !child->from_outside)) {
-            HF_CHECK_SAY(child->ended, "M2 node %d has not ended", (int)child->id);
-            HF_CHECK_SAY(child->runs + child->drops == 1, "M1 node %d ran %d times, dropped %d times", (int)child->id,
-                         child->runs, child->drops);
+            HF_CHECK_SAY(child->ended, "scope-M2 node %d has not ended", (int)child->id);
+            HF_CHECK_SAY(child->runs + child->drops == 1, "scope-M1 node %d ran %d times, dropped %d times",
+                         (int)child->id, child->runs, child->drops);
         }
     }
 }
@@ -162,12 +162,12 @@ static hf_status body(void *arg)
 {
     node *me = arg;
     me->runs++;
-    HF_CHECK_SAY(me->runs == 1 && me->drops == 0 && !me->ended, "M1 node %d runs again", (int)me->id);
+    HF_CHECK_SAY(me->runs == 1 && me->drops == 0 && !me->ended, "scope-M1 node %d runs again", (int)me->id);
     bool is_due =
         hf_time_left().ns < 0; /* then it may be hf_canceled itself that lets the deadline through, just now */
     bool is_canceled = hf_canceled() != HF_OK;
     TELL("node %d starts%s", (int)me->id, is_canceled ? " canceled" : "");
-    HF_CHECK_SAY(!me->has_drop || !is_canceled || is_due, "M1 node %d should have been dropped", (int)me->id);
+    HF_CHECK_SAY(!me->has_drop || !is_canceled || is_due, "scope-M1 node %d should have been dropped", (int)me->id);
     HF_CHECK_SAY(is_canceled || now() == me->not_before || me->on_pool, "node %d starts %lld ns late", (int)me->id,
                  (long long)(now() - me->not_before));
     act(me, 1 + (unsigned)below(me, 3));
@@ -179,7 +179,7 @@ static void drop(void *arg)
     node *me = arg;
     me->drops++;
     TELL("node %d is dropped", (int)me->id);
-    HF_CHECK_SAY(me->drops == 1 && me->runs == 0, "M1 node %d dropped again", (int)me->id);
+    HF_CHECK_SAY(me->drops == 1 && me->runs == 0, "scope-M1 node %d dropped again", (int)me->id);
     HF_CHECK(me->refused || due(me, NULL, true) <= now());
     me->ended = true;
     me->ended_at = now();
@@ -360,7 +360,7 @@ static void one_seed(uint64_t seed)
 {
     uint64_t hash = run(seed);
     if (seed % 20 == 0) {
-        HF_CHECK_SAY(run(seed) == hash, "M7 the same seed gave another trace");
+        HF_CHECK_SAY(run(seed) == hash, "scope-M7 the same seed gave another trace");
     }
 }
 

@@ -4,15 +4,15 @@
  * takes effect at the very nanosecond it happens, and the twin needs no copy of the runtime: for every level (a scope,
  * a shield, a child) it keeps the instant from which waits inside must fail, and for every wait it compares.
  *
- *   M1  a body runs once, or its drop does, never both and never twice;
- *   M2  when hf_join or hf_scope_close returns, every child has ended;
- *   M3  a wait that succeeds ends on the nanosecond, and not after the instant from which it must fail;
- *   M4  a wait that fails with HF_ERR_CANCELED has a reason around it, and ends at that instant; every later one at the
+ *   scope-M1  a body runs once, or its drop does, never both and never twice;
+ *   scope-M2  when hf_join or hf_scope_close returns, every child has ended;
+ *   scope-M3  a wait that succeeds ends on the nanosecond, and not after the instant from which it must fail;
+ *   scope-M4  a wait that fails with HF_ERR_CANCELED has a reason around it, and ends at that instant; every later one at the
  *       same level fails too, until hf_join clears what was the scope's own;
- *   M5  inside a shield only its bound ends waits;
- *   M6  the tally adds up, the failures are those the hooks saw in that order, and hf_join returns what the twin's own
+ *   scope-M5  inside a shield only its bound ends waits;
+ *   scope-M6  the tally adds up, the failures are those the hooks saw in that order, and hf_join returns what the twin's own
  *       few lines say about the policy;
- *   M7  nothing is left allocated or running; the same seed gives the same trace. */
+ *   scope-M7  nothing is left allocated or running; the same seed gives the same trace. */
 #ifndef HF_TESTS_UNIT_MODEL_SCOPE_TWIN_H
 #define HF_TESTS_UNIT_MODEL_SCOPE_TWIN_H
 
@@ -163,17 +163,17 @@ static bool check_wait(node *me, hf_status status, int64_t start, int64_t end, c
     bool *seen = seen_of(me);
     TELL("node %d %s: %s", (int)me->id, verb, hf_status_name(status));
     if (status == HF_OK) {
-        HF_CHECK_SAY(end == NEVER || at == end, "M3 node %d %s took %lld ns more", (int)me->id, verb,
+        HF_CHECK_SAY(end == NEVER || at == end, "scope-M3 node %d %s took %lld ns more", (int)me->id, verb,
                      (long long)(at - end));
-        HF_CHECK_SAY(must >= at, "M3 node %d %s outlived its cancel by %lld ns", (int)me->id, verb,
+        HF_CHECK_SAY(must >= at, "scope-M3 node %d %s outlived its cancel by %lld ns", (int)me->id, verb,
                      (long long)(at - must));
-        HF_CHECK_SAY(!*seen, "M4 node %d %s worked after a canceled wait", (int)me->id, verb);
+        HF_CHECK_SAY(!*seen, "scope-M4 node %d %s worked after a canceled wait", (int)me->id, verb);
         return true;
     }
     HF_CHECK_SAY(status == HF_ERR_CANCELED, "node %d %s: %s", (int)me->id, verb, hf_status_name(status));
-    HF_CHECK_SAY(due(me, me->inner, true) <= at, "M4 node %d %s canceled without a reason", (int)me->id, verb);
-    HF_CHECK_SAY(end == NEVER || at <= end, "M4 node %d %s canceled late", (int)me->id, verb);
-    HF_CHECK_SAY(must == NEVER || at <= (must > start ? must : start), "M4 node %d %s canceled %lld ns late",
+    HF_CHECK_SAY(due(me, me->inner, true) <= at, "scope-M4 node %d %s canceled without a reason", (int)me->id, verb);
+    HF_CHECK_SAY(end == NEVER || at <= end, "scope-M4 node %d %s canceled late", (int)me->id, verb);
+    HF_CHECK_SAY(must == NEVER || at <= (must > start ? must : start), "scope-M4 node %d %s canceled %lld ns late",
                  (int)me->id, verb, (long long)(at - must));
     HF_CHECK(hf_cancel_cause(NULL) != HF_CAUSE_NONE);
     *seen = true;
@@ -300,7 +300,7 @@ static void check_outcome(level *at, hf_status status, int64_t others)
     hf_tally tally = hf_scope_tally(at->scope);
     HF_CHECK_SAY(tally.forked == sum.forked && tally.ok == sum.ok && tally.failed == sum.failed &&
                      tally.canceled == sum.canceled && tally.running == 0,
-                 "M6 tally %d=%d+%d+%d, twin %d=%d+%d+%d", (int)tally.forked, (int)tally.ok, (int)tally.failed,
+                 "scope-M6 tally %d=%d+%d+%d, twin %d=%d+%d+%d", (int)tally.forked, (int)tally.ok, (int)tally.failed,
                  (int)tally.canceled, (int)sum.forked, (int)sum.ok, (int)sum.failed, (int)sum.canceled);
     HF_CHECK(hf_scope_is_idle(at->scope) || at->owner->on_pool || at->owner->on_main); /* a cancel may be on its way */
     const hf_failure *failure = hf_scope_failure(at->scope, 0);
@@ -309,7 +309,8 @@ static void check_outcome(level *at, hf_status status, int64_t others)
     for (unsigned i = 0; i < at->order_count && at->policy != DISCARD; i++) {
         if (is_failure(at->order[i])) {
             const hf_failure *kept = hf_scope_failure(at->scope, count++);
-            HF_CHECK_SAY(kept != NULL && kept->status == at->order[i]->status, "M6 failure %d is another", (int)count);
+            HF_CHECK_SAY(kept != NULL && kept->status == at->order[i]->status, "scope-M6 failure %d is another",
+                         (int)count);
         }
     }
     HF_CHECK(!at->has_hooks || hf_scope_failure(at->scope, count) == NULL);
@@ -320,7 +321,7 @@ static void check_outcome(level *at, hf_status status, int64_t others)
     bool may_be_late = at->was_late;
     bool must_be_late = ended_late && at->deadline < others;
     HF_CHECK_SAY((status == plain && !must_be_late) || (status == late && may_be_late),
-                 "M6 hf_join (%s) says %s, the twin %s", HOOKS[at->policy]->name, hf_status_name(status),
+                 "scope-M6 hf_join (%s) says %s, the twin %s", HOOKS[at->policy]->name, hf_status_name(status),
                  hf_status_name(must_be_late ? late : plain));
 }
 

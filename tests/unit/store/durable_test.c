@@ -129,6 +129,46 @@ static void only_a_log_that_was_left_is_written_again(void **state)
     end(d, false);
 }
 
+/* The longest log that an opening may find: a checkpoint is due beyond it, and the commit that made it due is in it, too. Its time is
+ * bench/engine/reopen.c's; here the calls are counted, each of which reads or writes at most a piece of the log. */
+static void an_opening_reads_a_full_log_twice_and_writes_it_once(void **state)
+{
+    enum { LOG_LEN_MAX = 8 << 20, FRAME_LEN = 4096 + 24, PIECE_LEN = 65536, ROWS = 4, VALUE_LEN = 30000 };
+    disks *d = *state;
+    char *value = calloc(1, VALUE_LEN);
+    assert_non_null(value);
+    uint64_t len = 0;
+    uint64_t commits = 0;
+    assert_int_equal(begin(d), HF_OK);
+    while (len <= LOG_LEN_MAX) {
+        hf_write writes[ROWS];
+        for (int i = 0; i < ROWS; i++) {
+            writes[i] = put(HF_TABLE_RUN, key_a((int64_t)commits * ROWS + i + 1), hf_str_of_len(value, VALUE_LEN));
+        }
+        hf_store_request commit = {
+            .verb = HF_STORE_COMMIT, .commit = ++commits, .writes = writes, .write_count = ROWS};
+        hf_store_execute(d->store, &commit);
+        assert_int_equal(commit.status, HF_OK);
+        assert_true(hf_vfs_file_size(d->disk, "test.db-wal", &len));
+    }
+    free(value);
+    end(d, true);
+    uint64_t reads = hf_vfs_io_ops(d->disk, HF_IO_READ);
+    calls killed = calls_of_opening(d);
+    reads = hf_vfs_io_ops(d->disk, HF_IO_READ) - reads;
+    uint64_t pieces = (len + PIECE_LEN - 1) / PIECE_LEN;
+    uint64_t frames = len / FRAME_LEN;
+    print_message("a log of %llu bytes, %llu frames: %llu reads, %llu writes, %llu syncs\n", (unsigned long long)len,
+                  (unsigned long long)frames, (unsigned long long)reads, (unsigned long long)killed.writes,
+                  (unsigned long long)killed.syncs);
+    assert_int_equal(d->store->ops->last_commit(d->store), commits);
+    assert_int_equal(killed.writes, pieces);                 /* store-D1 */
+    assert_true(killed.syncs == 3 && killed.dir_syncs == 1); /* as of a short log */
+    assert_true(reads >= pieces);
+    assert_true(reads <= pieces + frames + 64); /* store-D1 by the piece, SQLite by the frame, and the first pages */
+    end(d, false);
+}
+
 /* store-D0, store-D1, store-S7 */
 static void what_an_opening_finds_after_a_failed_sync_is_durable(void **state)
 {
@@ -420,6 +460,7 @@ static void a_backup_that_is_not_durable_has_failed(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     TEST(only_a_log_that_was_left_is_written_again),
+    TEST(an_opening_reads_a_full_log_twice_and_writes_it_once),
     TEST(what_an_opening_finds_after_a_failed_sync_is_durable),
     TEST(an_error_that_others_were_told_of_loses_nothing_that_was_synced),
     TEST(a_block_that_stays_lost_in_the_cache_takes_nothing_with_it),
