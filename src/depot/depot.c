@@ -103,6 +103,7 @@ static void take_down(hf_depot *depot)
     depot->is_ending = true;
     hf_depot_drop_rows(depot);
     hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
+    (void)hf_flow_free(depot->events); /* those who listen hear that it is closed */
     (void)hf_cache_free(depot->memory);
     free_spaces(depot);
     hf_heap_deinit(&depot->timers);
@@ -156,6 +157,9 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     }
     hf_status status = hf_cache_new(&depot->memory, .name = name, .runtime = rt, .count_max = HF_UNLIMITED,
                                     .bytes_max = options.bytes_max, .evict = HF_EVICT_S3FIFO);
+    if (status == HF_OK) {
+        status = hf_flow_new(sizeof(hf_depot_news), &depot->events, .name = name, .runtime = rt);
+    }
     if (status == HF_OK && (store != NULL || options.file != NULL)) {
         status =
             store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
@@ -178,6 +182,7 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
         return status;
     }
     hf_depot_send_what_is_left(depot);
+    hf_depot_panel_open(depot);
     *ret_depot = depot;
     return HF_OK;
 }
@@ -281,6 +286,7 @@ hf_status hf_depot_close(hf_depot *depot)
         (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' is closed already", depot->name);
         return hf_depot_raise(depot, &op);
     }
+    hf_panel_remove(depot->rt, &depot->panel);
     hf_ask stop = {.what = NULL};
     hf_depot_tell(depot, &stop, act_stop, "hf_depot_close");
     HF_IGNORE(hf_scope_cancel(depot->scope, .reason = "the depot closes"));
@@ -298,21 +304,7 @@ hf_status hf_depot_close(hf_depot *depot)
 static void act_stat(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
-    hf_depot_counts *counts = ask->what;
-    *counts = depot->counts;
-    counts->pending = depot->row_count;
-    counts->pending_bytes = depot->row_bytes;
-    counts->flights = depot->flight_count;
-    counts->watchers = depot->watcher_count;
-    for (int i = 0; i < HF_ORIGINS; i++) {
-        int64_t wait = 0;
-        counts->breakers_open += hf_breaker_is_shut(&depot->breakers[i], hf_rt_now(depot->rt).ns, &wait);
-    }
-    hf_cache_counts memory = {0};
-    HF_IGNORE(hf_cache_stats(depot->memory, &memory)); /* both are there */
-    counts->hits_memory += memory.hits;                /* without the driver */
-    counts->entries = memory.count;
-    counts->bytes = memory.bytes;
+    hf_depot_fill_counts(depot, ask->what);
     hf_depot_answer(depot, ask, HF_OK);
 }
 

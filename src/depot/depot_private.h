@@ -32,6 +32,7 @@
 #include "fiber/sched/wait.h"
 #include "fiber/sync/sync.h"
 #include "fiber/sync/work.h"
+#include "fiber/watch/panel.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -419,6 +420,12 @@ struct hf_depot {
     size_t watcher_count;
     hf_depot_keeping keeping;
     hf_depot_counts counts;
+    uint64_t memory_gets;      /* hits of the memory that were the driver's own */
+    size_t dead_count;         /* dead rows */
+    hf_flow *events;           /* of hf_depot_news */
+    atomic_bool has_listeners; /* somebody has asked for them */
+    hf_panel panel;            /* in hf_metrics and hf_dump */
+    hf_depot_counts last_seen; /* by hf_metrics; under the lock */
     int64_t complained_at; /* the log heard of values that were not kept */
     hf_ask *closer;        /* hf_depot_close, until nothing is under way */
     hf_post tick;
@@ -614,6 +621,31 @@ void hf_watch_close_all(hf_depot *depot);
 
 /* The slot's flight is over: no watcher holds it any more. */
 void hf_watch_landed(hf_slot *slot);
+
+/* ---- news.c: hf_depot_events. By the driver ---------------------------------------------------------------------- */
+
+/* `why`: of a failure. */
+void hf_news_of_key(hf_depot *depot, hf_depot_news_kind kind, hf_str key, hf_status status, hf_reply_class why);
+void hf_news_of_row(hf_depot *depot, hf_depot_news_kind kind, const hf_pending *row, hf_status status,
+                    hf_reply_class why);
+/* A namespace was invalidated; NULL = everything. */
+void hf_news_of_space(hf_depot *depot, const hf_space *space);
+/* Its fiber has ended like this. */
+void hf_news_of_flight(hf_depot *depot, const hf_depot_flight *flight, hf_status ended);
+/* hf_breaker_tell for the breaker of this origin. */
+void hf_depot_tell_breaker(hf_depot *depot, unsigned origin, hf_breaker_end end, bool was_probe);
+
+/* ---- view.c ------------------------------------------------------------------------------------------------------ */
+
+/* Calls `look` while nobody drives, or where the caller itself drives. It must not allocate, wait or call out. False:
+ * somebody else drove all the time. From anywhere, also inside the library. */
+bool hf_depot_glimpse(hf_depot *depot, void (*look)(const hf_depot *depot, void *arg), void *arg);
+/* The numbers of hf_depot_stat. By the driver, or in a glimpse. */
+void hf_depot_fill_counts(const hf_depot *depot, hf_depot_counts *ret_counts);
+/* The depot shows itself in hf_metrics and hf_dump from now on. */
+void hf_depot_panel_open(hf_depot *depot);
+/* picture.c: of the panel. */
+void hf_depot_dump(hf_panel *panel, hf_buf *text, hf_json *json);
 
 /* ---- source.c ---------------------------------------------------------------------------------------------------- */
 

@@ -581,8 +581,12 @@ static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
     if (change->snap != NULL) {
         if (status != HF_OK) {
             complain(depot, change->op.message);
+            hf_news_of_key(depot, HF_NEWS_NOT_KEPT, hf_slot_key(change->slot), status, HF_REPLY_UNKNOWN);
         }
         hf_change_show(depot, change, flight->status == HF_OK);
+        if (flight->status == HF_OK) {
+            hf_news_of_key(depot, HF_NEWS_LANDED, hf_slot_key(change->slot), HF_OK, HF_REPLY_UNKNOWN);
+        }
     } else if (!change->is_ignored && flight->status == HF_OK) { /* no memory */
         flight->status = status;
         flight->failure = hf_box_new(depot->rt, status, NULL, "hf_depot_get", change->op.message, NULL);
@@ -610,14 +614,15 @@ static void act_landed(hf_depot *depot, hf_post *post)
     hf_status ended = flight->work_status;
     bool is_told = !flight->was_denied && (ended != HF_ERR_CANCELED || flight->is_probe);
     if (is_told) {
-        hf_breaker_tell(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns, hf_depot_end_of(ended, flight->why),
-                        flight->is_probe);
+        hf_depot_tell_breaker(depot, flight->origin, hf_depot_end_of(ended, flight->why), flight->is_probe);
     }
-    if (ended != HF_OK) {
+    hf_news_of_flight(depot, flight, ended);
+    if (ended != HF_OK && ended != HF_ERR_CANCELED) {
+        hf_assert((unsigned)flight->why < HF_REPLY_CLASSES);
         depot->counts.fetch_failures++;
-    } else if (flight->reply.value == NULL) {
-        depot->counts.not_modified++;
+        depot->counts.failures[flight->why]++;
     }
+    depot->counts.not_modified += ended == HF_OK && flight->reply.value == NULL;
     if (flight->is_over) {
         flight_unref(depot, flight);
         return;

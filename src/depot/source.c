@@ -25,10 +25,11 @@ struct hf_load {
 
 static const char ALL[] = "generation"; /* in the table meta */
 
-/* A record that cannot be read. */
-static void report_damage(hf_depot *depot, const char *what, const char *message)
+/* A record that cannot be read. `key`: that it is about; empty = not known, or about none. */
+static void report_damage(hf_depot *depot, const char *what, hf_str key, const char *message)
 {
     depot->counts.damaged++;
+    hf_news_of_key(depot, HF_NEWS_DAMAGED, key, HF_ERR_INVALID, HF_REPLY_UNKNOWN);
     if (depot->counts.damaged == 1) {
         hf_log(depot->rt, HF_LOG_ERROR, "depot_record_damaged", "depot=%s record=%s message=%s", depot->name, what,
                message);
@@ -53,7 +54,7 @@ static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     if (hf_record_open(&bad, HF_TABLE_SPACE, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_space(body, &generation, &hard)) {
         /* DP3: which of its values were invalidated is not known, so none of them is served. */
-        report_damage(depot, "space", bad.message);
+        report_damage(depot, "space", (hf_str){0}, bad.message);
         generation = hard = UINT64_MAX / 2;
     }
     atomic_store(&space->generation, generation);
@@ -80,7 +81,7 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
     if (hf_record_open(&bad, HF_TABLE_PENDING, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_pending(body, &key, &got, &no_memory)) {
         if (!no_memory) { /* it stays where it is, and is not guessed */
-            report_damage(depot, "pending", bad.message);
+            report_damage(depot, "pending", (hf_str){0}, bad.message);
             return HF_OK;
         }
     } else {
@@ -125,7 +126,7 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
         hf_op_init(&bad);
         if (hf_record_open(&bad, HF_TABLE_META, &request.key, request.value, &body) != HF_OK ||
             !hf_row_get_space(body, &generation, &hard)) {
-            report_damage(depot, ALL, bad.message);
+            report_damage(depot, ALL, (hf_str){0}, bad.message);
             generation = hard = UINT64_MAX / 2;
         }
         atomic_store(&depot->generation, generation);
@@ -215,7 +216,7 @@ static void act_loaded(hf_depot *depot, hf_post *post)
                                   !hf_row_get_entry(body, &entry, &no_memory))) {
         entry = hf_entry_none(depot, slot->space);
         if (!no_memory) { /* DP9: a record is whole or none */
-            report_damage(depot, "entry", bad.message);
+            report_damage(depot, "entry", hf_slot_key(slot), bad.message);
         }
     }
     hf_arena_deinit(&load->arena);

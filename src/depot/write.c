@@ -32,6 +32,7 @@ void hf_pending_link(hf_depot *depot, hf_pending *row)
     hf_list_push_back(&row->slot->rows, &row->node);
     hf_list_push_back(&depot->rows, &row->in_all);
     depot->row_count++;
+    depot->dead_count += row->state == HF_ROW_DEAD;
     depot->row_bytes += len_of(row);
 }
 
@@ -41,6 +42,8 @@ void hf_pending_unlink(hf_depot *depot, hf_pending *row)
     hf_list_remove(&row->node);
     hf_list_remove(&row->in_all);
     depot->row_count--;
+    hf_assert(row->state != HF_ROW_DEAD || depot->dead_count > 0);
+    depot->dead_count -= row->state == HF_ROW_DEAD;
     depot->row_bytes -= len_of(row);
 }
 
@@ -445,6 +448,7 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
     one->work.scope = depot->scope;
     depot->sends++;
     depot->works++;
+    hf_news_of_row(depot, HF_NEWS_SENT, row, HF_OK, HF_REPLY_UNKNOWN);
     HF_IGNORE(hf_work_start(&one->work)); /* if it fails, the send ends with that */
     return true;
 }
@@ -672,6 +676,7 @@ static void put_off(hf_depot *depot, hf_pending *row, const sending *one)
     }
     row->attempts++;
     note_failure(row, one);
+    hf_news_of_row(depot, HF_NEWS_SEND_FAILED, row, one->status, one->why);
     row->next_try.ns =
         hf_rt_now(depot->rt).ns + hf_rule_send_pause(row->attempts, one->reply.retry_after, hf_depot_chance(depot));
 }
@@ -719,11 +724,17 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         }
         depot->counts.sent += what == VERDICT_SETTLED;
         depot->counts.conflicts += one->status == HF_ERR_CONFLICT;
+        hf_news_of_row(depot,
+                       what == VERDICT_SETTLED                ? HF_NEWS_SETTLED
+                       : one->status == HF_ERR_CONFLICT ? HF_NEWS_CONFLICT
+                                                        : HF_NEWS_SEND_FAILED,
+                       row, one->status, one->why);
         hf_pending_over(depot, row, one->status, one->failure);
         hf_pending_free(depot, row);
         break;
     case VERDICT_AGAIN:
         depot->counts.conflicts++;
+        hf_news_of_row(depot, HF_NEWS_CONFLICT, row, HF_ERR_CONFLICT, one->why);
         row->state = HF_ROW_WAITING;
         row->rounds++;
         row->if_none = false;
@@ -746,6 +757,8 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         row->attempts++;
         note_failure(row, one);
         depot->counts.dead++;
+        depot->dead_count++;
+        hf_news_of_row(depot, HF_NEWS_DEAD, row, one->status, one->why);
         hf_change_show(depot, change, true);
         hf_pending_over(depot, row, one->status, one->failure);
         break;
@@ -769,7 +782,7 @@ static void act_sent(hf_depot *depot, hf_post *post)
         hf_breaker_end end = one->status == HF_ERR_CONFLICT && !one->reply.has_class
                                  ? HF_BREAKER_ANSWERED
                                  : hf_depot_end_of(one->status, one->why);
-        hf_breaker_tell(&depot->breakers[one->origin], hf_rt_now(depot->rt).ns, end, one->is_probe);
+        hf_depot_tell_breaker(depot, one->origin, end, one->is_probe);
     }
     hf_change *change = hf_change_new(depot, one->slot);
     if (change == NULL) { /* sent again later, with the same id */
@@ -1074,6 +1087,7 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
         hf_pending_free(depot, row);
         hf_box_unref(failure);
     } else if (status == HF_OK) {
+        depot->dead_count -= row->state == HF_ROW_DEAD;
         row->state = HF_ROW_WAITING;
         row->next_try.ns = 0;
         slot->stirred = ++depot->stir;
