@@ -278,6 +278,10 @@ hf_status hf_depot_close(hf_depot *depot)
                       depot->name);
         return hf_depot_raise(depot, &op);
     }
+    if (atomic_load_explicit(&depot->driver, memory_order_relaxed) == depot->owner && depot->owner != NULL) {
+        (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' cannot be closed by a function that it has called", depot->name);
+        return hf_depot_raise(depot, &op);
+    }
     hf_spin_lock(&depot->lock);
     bool is_first = !depot->is_closing;
     depot->is_closing = true;

@@ -536,6 +536,9 @@ hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask);
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
                        const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
                        bool *ret_is_pending);
+/* What .apply makes of the value (NULL = none) and the patch of this row. Fails: what .apply returned; HF_ERR_INVALID: it
+ * made nothing; HF_ERR_TOO_BIG; HF_ERR_MISUSE: there is no .apply. */
+hf_status hf_slot_apply(hf_depot *depot, const hf_pending *row, const hf_value *value, hf_value **ret_value);
 /* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
 void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
@@ -558,6 +561,10 @@ void hf_depot_start_flights(hf_depot *depot);
 unsigned hf_depot_origin(hf_depot *depot, hf_str key);
 /* One call of a fetcher or pusher, within its time. On the fiber of a flight or a send. */
 hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg);
+/* The same about a key: verbs about it are refused inside. */
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg);
+/* Whether this fiber is inside such a call about this key. */
+bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key);
 /* When such a call ends. */
 hf_instant hf_depot_attempt_deadline(const hf_depot *depot);
 /* What became of it, after it returned `status`. */

@@ -70,6 +70,38 @@ hf_instant hf_depot_attempt_deadline(const hf_depot *depot)
     return hf_rt_deadline(depot->rt, depot->options.fetch_timeout);
 }
 
+/* Callbacks see it as a local value, in all fibers that they fork: a call about their own key would wait for itself. */
+static const hf_local CALLED_FOR = {"hf_depot"};
+
+typedef struct called_for {
+    const hf_depot *depot;
+    hf_str key;
+} called_for;
+
+bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key)
+{
+    for (const hf_binding *at = self->locals; at != NULL; at = at->outer) {
+        const called_for *one = at->key == &CALLED_FOR ? at->value : NULL;
+        if (one != NULL && one->depot == depot && hf_str_equal(one->key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg)
+{
+    called_for one = {depot, hf_slot_key(slot)};
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    hf_assert(self != NULL && self->kind != HF_FIBER_THREAD); /* the fiber of a flight or a send */
+    hf_binding binding = {.key = &CALLED_FOR, .value = &one, .outer = self->locals};
+    self->locals = &binding; /* the scope of the attempt takes it from here, and is closed before it goes */
+    hf_status status = hf_depot_attempt(depot, call, arg);
+    hf_assert(self->locals == &binding);
+    self->locals = binding.outer;
+    return status;
+}
+
 hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg)
 {
     hf_scope *scope = NULL;
@@ -144,7 +176,7 @@ static hf_status flight_run(hf_work *work)
         hf_reply_clear(&flight->reply);
         one.request.attempt = attempt;
         one.request.deadline = hf_depot_attempt_deadline(depot);
-        status = hf_depot_attempt(depot, call_fetch, &one);
+        status = hf_depot_attempt_of(depot, flight->slot, call_fetch, &one);
         if (status == HF_OK) {
             return check_reply(flight);
         }

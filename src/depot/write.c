@@ -380,7 +380,7 @@ static hf_status send_run(hf_work *work)
         return status;
     }
     one->request.deadline = hf_depot_attempt_deadline(one->depot);
-    status = hf_depot_attempt(one->depot, call_push, one);
+    status = hf_depot_attempt_of(one->depot, one->slot, call_push, one);
     one->why = hf_depot_classify(&one->reply, status);
     return status;
 }
@@ -546,8 +546,7 @@ static hf_status accepted_value(hf_depot *depot, const hf_change *change, const 
         *ret_value = hf_value_ref(one->reply.value != NULL ? one->reply.value : row->data);
         return HF_OK;
     }
-    return depot->options.apply(depot->options.state, base_of(depot, change->slot), hf_value_data(row->data),
-                                hf_value_len(row->data), ret_value);
+    return hf_slot_apply(depot, row, base_of(depot, change->slot), ret_value);
 }
 
 static void delete_pending(hf_depot *depot, hf_change *change, const hf_pending *row)
@@ -564,17 +563,23 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, sending *one)
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
-        HF_TRY(depot->options.apply(depot->options.state, base_of(depot, slot), hf_value_data(row->data),
-                                    hf_value_len(row->data), &mine));
+        HF_TRY(hf_slot_apply(depot, row, base_of(depot, slot), &mine));
     } else {
         mine = hf_value_ref(row->data);
     }
-    hf_status status =
-        depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
+    hf_status status = HF_ERR_MISUSE; /* a row of an earlier program, and this one has no .merge */
+    if (depot->options.merge != NULL) {
+        status = depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
+    }
     hf_value_unref(mine);
-    if (status != HF_OK || merged == NULL) {
+    if (status == HF_OK && merged == NULL) {
+        status = HF_ERR_INVALID;
+    } else if (status == HF_OK && hf_value_len(merged) > (size_t)depot->options.value_max) {
+        status = HF_ERR_TOO_BIG;
+    }
+    if (status != HF_OK) {
         hf_value_unref(merged);
-        return hf_fail(&change->op, status != HF_OK ? status : HF_ERR_INVALID, "the merge of two writes failed");
+        return hf_fail(&change->op, status, "the merge of two writes failed: %s", hf_status_text(status));
     }
     change->merged = merged;
     return HF_OK;
