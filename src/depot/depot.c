@@ -183,6 +183,9 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     }
     hf_depot_send_what_is_left(depot);
     hf_depot_panel_open(depot);
+    if (hf_source_path(depot) != NULL && hf_fork(depot->scope, hf_depot_door, depot, .name = name) != HF_OK) {
+        hf_log(rt, HF_LOG_WARN, "depot_without_socket", "depot=%s message=%s", name, hf_error_text());
+    }
     *ret_depot = depot;
     return HF_OK;
 }

@@ -663,6 +663,8 @@ hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file);
 /* The same with a store of the depot's tables, which it takes. */
 hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
 void hf_depot_source_close(hf_depot *depot);
+/* The path of the file; NULL = it is not one, or it has no socket (a simulation). */
+const char *hf_source_path(const hf_depot *depot);
 /* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
 bool hf_source_load(hf_depot *depot, hf_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */
@@ -675,6 +677,13 @@ void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
 /* By the source: the change is written, or not. */
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
+
+/* ---- door.c, look.c: for tools ----------------------------------------------------------------------------------- */
+
+/* A fiber of the depot: answers tools on the socket beside its file. */
+hf_status hf_depot_door(void *arg);
+/* What hf_look_write_line reads. */
+void hf_look_put_line(hf_buf *out, const hf_pending *row);
 
 /* ---- row.c: records of the file ---------------------------------------------------------------------------------- */
 

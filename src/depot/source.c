@@ -1,6 +1,7 @@
 /* The file of a depot: reads and commits through the store's queue. The thread of the store posts what it has done. */
 #include "depot/depot_private.h"
 
+#include "store/sqlite/owner.h"
 #include "store/sqlite/sqlite.h"
 
 #include <stdio.h>
@@ -13,6 +14,8 @@ struct hf_source {
     size_t write_capacity;
     hf_depot *depot;
     hf_post written;
+    hf_file_owner owner; /* of a file; zeroed = it is none */
+    char path[HF_PATH_LEN_MAX]; /* the same; empty */
 };
 
 struct hf_load {
@@ -171,6 +174,17 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store)
     return HF_OK;
 }
 
+/* This process is the owner from now on, or another one is. */
+static hf_status own(hf_op *op, hf_env *env, const char *path, hf_file_owner *ret_owner)
+{
+    int64_t holder = 0;
+    hf_op tried;
+    hf_op_init(&tried);
+    hf_status status = hf_file_owner_take_of(&tried, env, &hf_depot_tables, path, false, ret_owner, &holder);
+    return status == HF_OK ? HF_OK
+                           : hf_fail(op, status == HF_ERR_EXISTS ? HF_ERR_CONFLICT : status, "%s", tried.message);
+}
+
 hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file)
 {
     static const char PREFIX[] = "sqlite:";
@@ -178,10 +192,32 @@ hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file)
     if (strncmp(file, PREFIX, sizeof PREFIX - 1) != 0 || file[sizeof PREFIX - 1] == '\0') {
         return hf_fail(op, HF_ERR_INVALID, "'%.200s' is not a place for a depot: write sqlite:FILE", file);
     }
-    hf_store *store = NULL;
-    hf_sqlite_options options = {.tables = &hf_depot_tables, .reread = reread, .reread_state = env};
-    HF_TRY(hf_sqlite_open(op, hf_env_memory(env), file + sizeof PREFIX - 1, &options, &store));
-    return hf_source_open_store(op, depot, store);
+    const char *path = file + sizeof PREFIX - 1;
+    hf_file_owner *owner = hf_rt_alloc(depot->rt, sizeof *owner);
+    if (owner == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for depot '%s'", depot->name);
+    }
+    hf_status status = own(op, env, path, owner); /* before anything of the file is touched */
+    if (status == HF_OK) {
+        hf_store *store = NULL;
+        hf_sqlite_options options = {.tables = &hf_depot_tables, .reread = reread, .reread_state = env};
+        status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &store);
+        status = status == HF_OK ? hf_source_open_store(op, depot, store) : status;
+    }
+    if (status == HF_OK) {
+        depot->source->owner = *owner;
+        (void)snprintf(depot->source->path, sizeof depot->source->path, "%s", path); /* it fits: it was opened */
+    } else {
+        hf_file_owner_release(env, owner);
+    }
+    hf_rt_free(depot->rt, owner, sizeof *owner);
+    return status;
+}
+
+const char *hf_source_path(const hf_depot *depot)
+{
+    const hf_source *source = depot->source;
+    return source != NULL && source->path[0] != '\0' && depot->rt->env == hf_env_posix() ? source->path : NULL;
 }
 
 void hf_depot_source_close(hf_depot *depot)
@@ -191,6 +227,7 @@ void hf_depot_source_close(hf_depot *depot)
         return;
     }
     hf_store_queue_close(source->queue);
+    hf_file_owner_release(depot->rt->env, &source->owner); /* after everything of the file is closed */
     hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
     hf_rt_free(depot->rt, source, sizeof *source);
     depot->source = NULL;
