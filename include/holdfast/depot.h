@@ -418,8 +418,9 @@ HF_API HF_MUST_USE hf_status hf_depot_events(hf_depot *depot, hf_collector **ret
 HF_API const char *hf_depot_news_name(hf_depot_news_kind kind);
 /* The writes that wait or are dead, in order. */
 HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_visit *visit, void *arg);
-/* Sends a write again at once, also a dead one; or drops it. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT: it is being
- * sent. */
+/* Sends a write again at once, also a dead one; or drops it. A write of the file that cannot be read is not in the list,
+ * but can be dropped: `holdfast depot pending --damaged` shows their numbers. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT:
+ * it is being sent. */
 HF_API HF_MUST_USE hf_status hf_depot_retry(hf_depot *depot, uint64_t sequence);
 HF_API HF_MUST_USE hf_status hf_depot_drop(hf_depot *depot, uint64_t sequence);
 

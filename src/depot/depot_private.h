@@ -422,6 +422,7 @@ struct hf_depot {
     hf_depot_counts counts;
     uint64_t memory_gets;      /* hits of the memory that were the driver's own */
     size_t dead_count;         /* dead rows */
+    hf_list damaged;           /* rows that cannot be read (damaged.c) */
     hf_flow *events;           /* of hf_depot_news */
     atomic_bool has_listeners; /* somebody has asked for them */
     hf_panel panel;            /* in hf_metrics and hf_dump */
@@ -628,6 +629,14 @@ void hf_watch_close_all(hf_depot *depot);
 
 /* The slot's flight is over: no watcher holds it any more. */
 void hf_watch_landed(hf_slot *slot);
+
+/* ---- damaged.c --------------------------------------------------------------------------------------------------- */
+
+/* At open: the row of this write cannot be read. */
+void hf_damaged_add(hf_depot *depot, uint64_t sequence);
+/* By the driver: drops such a row, and answers the ask. False: there is none with this number. */
+bool hf_damaged_drop(hf_depot *depot, hf_ask *ask, uint64_t sequence);
+void hf_damaged_free(hf_depot *depot);
 
 /* ---- news.c: hf_depot_events. By the driver ---------------------------------------------------------------------- */
 

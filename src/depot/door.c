@@ -309,12 +309,16 @@ static bool hear(hf_conn *conn, char *line, size_t room)
             return false;
         }
         len += got;
+        size_t hello = strlen(HF_DOOR_HELLO);
+        if (memcmp(line, HF_DOOR_HELLO, len < hello ? len : hello) != 0) {
+            return false; /* somebody has the wrong socket */
+        }
     }
     char *end = memchr(line, '\n', len);
     if (end != NULL) {
         *end = '\0';
     }
-    return end != NULL && strncmp(line, HF_DOOR_HELLO, strlen(HF_DOOR_HELLO)) == 0;
+    return end != NULL && (size_t)(end - line) >= strlen(HF_DOOR_HELLO);
 }
 
 static void split(char *line, talk *t)

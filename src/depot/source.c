@@ -85,6 +85,7 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
         !hf_row_get_pending(body, &key, &got, &no_memory)) {
         if (!no_memory) { /* it stays where it is, and is not guessed */
             report_damage(depot, "pending", (hf_str){0}, bad.message);
+            hf_damaged_add(depot, sequence);
             return HF_OK;
         }
     } else {

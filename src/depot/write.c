@@ -1110,6 +1110,9 @@ static void act_by_hand(hf_depot *depot, hf_post *post)
         return;
     }
     hf_pending *row = find_row(depot, one->sequence);
+    if (row == NULL && one->ask.drops && hf_damaged_drop(depot, &one->ask, one->sequence)) {
+        return;
+    }
     hf_change *change = row != NULL ? hf_change_new(depot, row->slot) : NULL;
     if (change == NULL) {
         hf_status status = row == NULL ? hf_fail(&one->ask.op, HF_ERR_NOT_FOUND, "there is no write %llu",
