@@ -3,7 +3,7 @@
  *
  *     40_depot                    the whole story in one process
  *     40_depot api ADDRESS        only the API; "tcp:127.0.0.1:0" takes any port and prints it
- *     40_depot client ADDRESS STEP...   only the client: get, put=NAME, settled, stay
+ *     40_depot client ADDRESS STEP...   only the client: get, now, put=NAME, settled, stay
  *
  * `./dev demo depot` runs API and client as two processes, and kills them with kill -9 between the steps. */
 #include <holdfast/holdfast.h>
@@ -261,8 +261,8 @@ static hf_status wait_until_settled(hf_depot *users)
 
 static hf_status take_step(hf_depot *users, const char *step)
 {
-    if (strcmp(step, "get") == 0) {
-        return print_user(users, HF_FRESH_OR_STALE);
+    if (strcmp(step, "get") == 0 || strcmp(step, "now") == 0) {
+        return print_user(users, step[0] == 'g' ? HF_FRESH_CACHED : HF_FRESH_NOW);
     }
     if (strncmp(step, "put=", 4) == 0) {
         return hf_depot_put(users, hf_depot_key_of("acme", "user", "1"), step + 4, strlen(step + 4));

@@ -79,7 +79,7 @@ grep -qE 'acme/user/1 +put' pending.out
 
 say "The API is back, with the user that it began with. A new client sends what waits."
 start_api "$address"
-client 'all changes are settled' settled get
+client 'from the API' settled now
 await api.out 'the user is Hopper now'
 grep 'API:' api.out
 kill_it $client_pid

@@ -236,6 +236,15 @@ static hf_status do_at_rest(void *arg)
     return hf_depot_close(depot);
 }
 
+/* What is damaged is said by the commands. */
+static void say_nothing(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    (void)state;
+    (void)level;
+    (void)event;
+    (void)fields;
+}
+
 static int do_by_hand(const hf_tool_args *args, bool drops)
 {
     hf_op op;
@@ -268,7 +277,7 @@ static int do_by_hand(const hf_tool_args *args, bool drops)
     bool is_owned = view.is_owned;
     (void)snprintf(one->file, sizeof one->file, "sqlite:%s", view.path);
     hf_depot_view_close(&view); /* the lock of the reader */
-    if (!is_owned && hf_run(do_at_rest, one) != HF_OK && one->status == HF_OK) {
+    if (!is_owned && hf_run(do_at_rest, one, .log = say_nothing) != HF_OK && one->status == HF_OK) {
         one->status = HF_ERR_FAILED;
         (void)snprintf(one->message, sizeof one->message, "%s", hf_error_text());
     }

@@ -27,6 +27,13 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
     return id == '9' ? hf_sleep(hf_seconds(3600)) : hf_reply_fail(reply, HF_REPLY_NETWORK, .message = "no route");
 }
 
+/* Each has a breaker of its own. */
+static unsigned origin_of(void *state, hf_depot_key key)
+{
+    (void)state;
+    return *(const unsigned char *)key.id % 64;
+}
+
 static hf_status get(hf_depot *depot, const char *ns, const char *id)
 {
     hf_value *value = NULL;
@@ -63,7 +70,8 @@ static hf_status run(void *arg)
     char file[1000];
     (void)snprintf(file, sizeof file, "sqlite:%s", argv[1]);
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
-    HF_TRY(hf_depot_open("users", &depot, .fetch = fetch, .push = push, .file = file, .fetch_timeout = hf_hours(2)));
+    HF_TRY(hf_depot_open("users", &depot, .fetch = fetch, .push = push, .file = file, .origin_of = origin_of,
+                         .fetch_timeout = hf_hours(2)));
     hf_depot_counts counts;
     HF_TRY(hf_depot_stat(depot, &counts));
     if (counts.pending == 0) {

@@ -32,6 +32,7 @@ expect()
 
 stay()
 {
+    rm -f "$1.out"
     "$program" "$1" stay >"$1.out" & pids+=($!)
     local i
     for ((i = 0; i < 1000; i++)); do
