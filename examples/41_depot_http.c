@@ -101,7 +101,7 @@ static hf_status talk(const http *api, hf_depot_key key, struct curl_slist *head
     if (code == CURLE_ABORTED_BY_CALLBACK) {
         return HF_ERR_CANCELED;
     }
-    hf_reply_class why = code == CURLE_OPERATION_TIMEDOUT                                           ? HF_REPLY_TIMEOUT
+    hf_reply_class why = code == CURLE_OPERATION_TIMEDOUT                                            ? HF_REPLY_TIMEOUT
                          : code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION ? HF_REPLY_TLS
                                                                                                      : HF_REPLY_NETWORK;
     return hf_reply_fail(reply, why, .message = curl_easy_strerror(code));

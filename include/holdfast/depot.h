@@ -254,20 +254,20 @@ typedef struct hf_depot_watch_options {
 /* ---- What one sees of a depot ------------------------------------------------------------------------------------ */
 
 typedef enum hf_depot_news_kind {
-    HF_NEWS_FETCHED,       /* a fetch has brought a value ... */
-    HF_NEWS_NOT_MODIFIED,  /* ... or the word that the value at hand is still right */
-    HF_NEWS_FETCH_FAILED,  /* after its last attempt */
-    HF_NEWS_LANDED,        /* what was fetched is served from now on */
-    HF_NEWS_NOT_KEPT,      /* it is, but the file could not take it */
-    HF_NEWS_SENT,          /* a write is on its way to the origin */
-    HF_NEWS_SETTLED,       /* the origin has accepted a write */
-    HF_NEWS_SEND_FAILED,   /* a write is sent again later */
-    HF_NEWS_CONFLICT,      /* a write has met another one at the origin */
-    HF_NEWS_DEAD,          /* a write was refused, and waits for hf_depot_retry or hf_depot_drop */
-    HF_NEWS_INVALIDATED,   /* a key; with `ns` alone a namespace; without, everything */
-    HF_NEWS_BREAKER_OPEN,  /* the origin failed several times and is left alone for a while ... */
+    HF_NEWS_FETCHED,        /* a fetch has brought a value ... */
+    HF_NEWS_NOT_MODIFIED,   /* ... or the word that the value at hand is still right */
+    HF_NEWS_FETCH_FAILED,   /* after its last attempt */
+    HF_NEWS_LANDED,         /* what was fetched is served from now on */
+    HF_NEWS_NOT_KEPT,       /* it is, but the file could not take it */
+    HF_NEWS_SENT,           /* a write is on its way to the origin */
+    HF_NEWS_SETTLED,        /* the origin has accepted a write */
+    HF_NEWS_SEND_FAILED,    /* a write is sent again later */
+    HF_NEWS_CONFLICT,       /* a write has met another one at the origin */
+    HF_NEWS_DEAD,           /* a write was refused, and waits for hf_depot_retry or hf_depot_drop */
+    HF_NEWS_INVALIDATED,    /* a key; with `ns` alone a namespace; without, everything */
+    HF_NEWS_BREAKER_OPEN,   /* the origin failed several times and is left alone for a while ... */
     HF_NEWS_BREAKER_CLOSED, /* ... and has answered again */
-    HF_NEWS_DAMAGED        /* a record of the file cannot be read */
+    HF_NEWS_DAMAGED         /* a record of the file cannot be read */
 } hf_depot_news_kind;
 #define HF_NEWS_KINDS 14 /* of them */
 
@@ -276,11 +276,11 @@ typedef enum hf_depot_news_kind {
 /* Something that has happened in a depot. It has no value: hf_depot_watch brings those. */
 typedef struct hf_depot_news {
     hf_depot_news_kind kind;
-    hf_status status;           /* of a failure; else HF_OK */
-    hf_reply_class reply_class; /* of FETCH_FAILED, SEND_FAILED and DEAD */
-    unsigned origin;            /* of a breaker */
-    uint64_t sequence;          /* of a write, as in hf_depot_pending; 0 = it is about none */
-    hf_time at;                 /* by the clock of the runtime */
+    hf_status status;                     /* of a failure; else HF_OK */
+    hf_reply_class reply_class;           /* of FETCH_FAILED, SEND_FAILED and DEAD */
+    unsigned origin;                      /* of a breaker */
+    uint64_t sequence;                    /* of a write, as in hf_depot_pending; 0 = it is about none */
+    hf_time at;                           /* by the clock of the runtime */
     char ns[HF_DEPOT_NAME_LEN_MAX + 1];   /* "" = it is about no key */
     char type[HF_DEPOT_NAME_LEN_MAX + 1]; /* "" = about no key, or about a whole namespace */
     size_t id_len;

@@ -9,6 +9,7 @@ typedef struct damaged {
 
 void hf_damaged_add(hf_depot *depot, uint64_t sequence)
 {
+    hf_assert(sequence < depot->sequence_next); /* no new write gets its number */
     damaged *one = hf_rt_alloc(depot->rt, sizeof *one);
     if (one != NULL) { /* without memory it cannot be dropped until the file is opened again */
         one->sequence = sequence;
@@ -48,6 +49,7 @@ static hf_status decide(hf_depot *depot, hf_change *change)
 
 static void apply(hf_depot *depot, hf_change *change, hf_status status)
 {
+    hf_assert(change->row == NULL && change->snap == NULL); /* it was never folded */
     damaged *one = status == HF_OK ? find(depot, change->number) : NULL;
     if (one != NULL) { /* two calls may have dropped it in one commit */
         hf_list_remove(&one->node);

@@ -427,8 +427,8 @@ struct hf_depot {
     atomic_bool has_listeners; /* somebody has asked for them */
     hf_panel panel;            /* in hf_metrics and hf_dump */
     hf_depot_counts last_seen; /* by hf_metrics; under the lock */
-    int64_t complained_at; /* the log heard of values that were not kept */
-    hf_ask *closer;        /* hf_depot_close, until nothing is under way */
+    int64_t complained_at;     /* the log heard of values that were not kept */
+    hf_ask *closer;            /* hf_depot_close, until nothing is under way */
     hf_post tick;
 };
 

@@ -37,6 +37,7 @@ static uint64_t get_le(const char *from, size_t len)
 void hf_door_put(hf_buf *out, hf_door_kind kind, uint64_t number, hf_str text, hf_str body)
 {
     unsigned char head[HF_DOOR_HEAD_LEN];
+    hf_assert(text.len <= HF_KEY_TEXT_LEN_MAX && body.len <= HF_DOOR_FRAME_MAX); /* a name or a key; a record */
     put_le(head, HF_DOOR_HEAD_LEN - 4 + text.len + body.len, 4);
     head[4] = (unsigned char)kind;
     put_le(head + 5, number, 8);
@@ -101,6 +102,7 @@ static void act_go(hf_depot *depot, hf_post *post)
         hf_depot_answer(depot, &one->ask, HF_ERR_CLOSED);
         return;
     }
+    hf_assert(one->request->done == on_done && one->request->owner == one);
     depot->loads++;
     hf_source_submit(depot, one->request);
 }
@@ -109,6 +111,7 @@ static void act_go(hf_depot *depot, hf_post *post)
 static hf_status execute(hf_op *op, hf_depot *depot, hf_store_request *request)
 {
     errand one = {.depot = depot, .request = request};
+    hf_assert(request->verb != HF_STORE_COMMIT); /* depot-D2: changes go through the driver */
     request->done = on_done;
     request->owner = &one;
     hf_op_init(&request->op);
@@ -178,10 +181,11 @@ static hf_status answer_stats(talk *t)
             hf_table table = hf_depot_tables.tables[i];
             put_figure(t, "rows", hf_table_info_of(table)->name, request.stats.rows[table]);
         }
+        hf_assert(count->table == HF_TABLE_COUNT); /* all are counted */
         size_t figure_count = depot->panel.figures(&depot->panel, figures);
         for (size_t i = 0; i < figure_count; i++) {
-            put_figure(t, figures[i].label != NULL ? figures[i].name : "live", figures[i].label != NULL
-                           ? figures[i].word : figures[i].name, figures[i].value);
+            put_figure(t, figures[i].label != NULL ? figures[i].name : "live",
+                       figures[i].label != NULL ? figures[i].word : figures[i].name, figures[i].value);
         }
     }
     hf_rt_free(depot->rt, figures, HF_PANEL_FIGURES_MAX * sizeof *figures);
@@ -254,8 +258,7 @@ static void act_list(hf_depot *depot, hf_post *post)
         }
         line.len = 0;
         hf_look_put_line(&line, row);
-        hf_door_put(one->out, HF_DOOR_WRITE, row->sequence, hf_slot_key(row->slot),
-                    hf_str_of_len(line.data, line.len));
+        hf_door_put(one->out, HF_DOOR_WRITE, row->sequence, hf_slot_key(row->slot), hf_str_of_len(line.data, line.len));
     }
     hf_buf_deinit(&line);
     hf_depot_answer(depot, &one->ask, HF_OK);
@@ -265,6 +268,7 @@ static hf_status answer_pending(talk *t)
 {
     listing one = {.out = &t->out};
     HF_TRY(number_of(t, t->words[1], &one.from));
+    hf_assert(t->out.len == 0);
     hf_depot_tell(t->depot, &one.ask, act_list, "hf_depot");
     return HF_OK;
 }

@@ -34,8 +34,7 @@ static const char *kind_of(const hf_depot_entry *entry, const hf_seen_generation
     if (entry->generation < space->hard || entry->generation_all < all->hard) {
         return "gone";
     }
-    bool is_unusable =
-        entry->is_unusable || entry->generation < space->soft || entry->generation_all < all->soft;
+    bool is_unusable = entry->is_unusable || entry->generation < space->soft || entry->generation_all < all->soft;
     return is_unusable && entry->kind == HF_ENTRY_VALUE ? "unusable" : KINDS[entry->kind];
 }
 
@@ -48,6 +47,7 @@ hf_status hf_look_entry(const hf_row *row, const hf_seen_generation *space, cons
     hf_depot_key key;
     hf_depot_entry entry;
     bool no_memory = false;
+    hf_assert(space->hard <= space->soft && all->hard <= all->soft);
     if (!hf_depot_key_unpack(row->key.text, &key) ||
         hf_record_open(&bad, HF_TABLE_ENTRY, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_entry(body, &entry, &no_memory)) {

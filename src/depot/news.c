@@ -97,7 +97,7 @@ void hf_news_of_flight(hf_depot *depot, const hf_depot_flight *flight, hf_status
 {
     bool is_new = ended == HF_OK && flight->reply.value != NULL;
     hf_news_of_key(depot,
-                   is_new            ? HF_NEWS_FETCHED
+                   is_new           ? HF_NEWS_FETCHED
                    : ended == HF_OK ? HF_NEWS_NOT_MODIFIED
                                     : HF_NEWS_FETCH_FAILED,
                    hf_slot_key(flight->slot), ended, ended == HF_OK ? HF_REPLY_UNKNOWN : flight->why);
@@ -132,8 +132,8 @@ hf_status hf_depot_events(hf_depot *depot, hf_collector **ret_collector)
         (void)hf_fail(&op, HF_ERR_MISUSE, "hf_depot_events needs a place for the collector");
         status = hf_depot_raise(depot, &op);
     } else {
-        status = hf_collector_open(depot->events, ret_collector, .mode = HF_FLOW_DROP_OLDEST,
-                                   .capacity = HF_DEPOT_NEWS_MAX);
+        status =
+            hf_collector_open(depot->events, ret_collector, .mode = HF_FLOW_DROP_OLDEST, .capacity = HF_DEPOT_NEWS_MAX);
     }
     if (status == HF_OK) {
         atomic_store_explicit(&depot->has_listeners, true, memory_order_relaxed);

@@ -55,6 +55,7 @@ static void look_at_flight(const hf_depot_flight *flight, flight_picture *into)
 {
     copy_key(into->key, hf_slot_key(flight->slot));
     into->state = flight->is_landing ? "landing" : flight->is_running ? "flying" : "queued";
+    hf_assert(!flight->is_over && flight->slot->flight == flight); /* DP1: those that are over have left the list */
     into->holders = flight->holders;
     into->is_refresh = flight->is_refresh;
     HF_LIST_EACH(node, &flight->waiters)
@@ -78,6 +79,7 @@ static void look(const hf_depot *depot, void *arg)
     into->dead = depot->dead_count;
     into->watchers = depot->watcher_count;
     into->now = hf_rt_now(depot->rt).ns;
+    hf_assert(depot->flights <= depot->works && depot->sends <= depot->works && depot->dead_count <= depot->row_count);
     memcpy(into->breakers, depot->breakers, sizeof into->breakers);
     HF_LIST_EACH(node, &depot->all_flights)
     {

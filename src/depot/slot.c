@@ -56,8 +56,8 @@ hf_status hf_slot_apply(hf_depot *depot, const hf_pending *row, const hf_value *
     if (depot->options.apply == NULL) { /* a row of an earlier program, and this one has no .apply */
         return HF_ERR_MISUSE;
     }
-    hf_status status = depot->options.apply(depot->options.state, value, hf_value_data(row->data),
-                                            hf_value_len(row->data), &next);
+    hf_status status =
+        depot->options.apply(depot->options.state, value, hf_value_data(row->data), hf_value_len(row->data), &next);
     if (status == HF_OK && next == NULL) {
         status = HF_ERR_INVALID;
     } else if (status == HF_OK && hf_value_len(next) > (size_t)depot->options.value_max) {

@@ -14,7 +14,7 @@ struct hf_source {
     size_t write_capacity;
     hf_depot *depot;
     hf_post written;
-    hf_file_owner owner; /* of a file; zeroed = it is none */
+    hf_file_owner owner;        /* of a file; zeroed = it is none */
     char path[HF_PATH_LEN_MAX]; /* the same; empty */
 };
 

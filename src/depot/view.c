@@ -78,14 +78,27 @@ typedef struct row {
     const char *help;
 } row;
 
-#define COUNT(name, field, help) {name, NULL, NULL, false, offsetof(hf_depot_counts, field), help}
-#define GAUGE(name, field, help) {name, NULL, NULL, true, offsetof(hf_depot_counts, field), help}
-#define HITS(word, field) {"hits", "place", word, false, offsetof(hf_depot_counts, field), "Values served at once."}
-#define FAILURES(word, which)                                              \
-    {"failures", "class", word, false,                                     \
-     offsetof(hf_depot_counts, failures) + sizeof(uint64_t) * HF_REPLY_##which, "Fetches that failed."}
-#define BREAKERS(word, field) \
-    {"breakers", "state", word, true, offsetof(hf_depot_counts, field), "Circuit breakers that are not closed."}
+#define COUNT(name, field, help)                                        \
+    {                                                                   \
+        name, NULL, NULL, false, offsetof(hf_depot_counts, field), help \
+    }
+#define GAUGE(name, field, help)                                       \
+    {                                                                  \
+        name, NULL, NULL, true, offsetof(hf_depot_counts, field), help \
+    }
+#define HITS(word, field)                                                                        \
+    {                                                                                            \
+        "hits", "place", word, false, offsetof(hf_depot_counts, field), "Values served at once." \
+    }
+#define FAILURES(word, which)                                                                                        \
+    {                                                                                                                \
+        "failures", "class", word, false, offsetof(hf_depot_counts, failures) + sizeof(uint64_t) * HF_REPLY_##which, \
+            "Fetches that failed."                                                                                   \
+    }
+#define BREAKERS(word, field)                                                                                      \
+    {                                                                                                              \
+        "breakers", "state", word, true, offsetof(hf_depot_counts, field), "Circuit breakers that are not closed." \
+    }
 
 static const row ROWS[] = {
     HITS("memory", hits_memory),
@@ -133,6 +146,7 @@ static void look_at_counts(const hf_depot *depot, void *arg)
 static size_t figures(hf_panel *panel, hf_figure *ret_figures)
 {
     hf_depot *depot = HF_CONTAINER(panel, hf_depot, panel);
+    hf_assert(panel->name == depot->name); /* the label; never a key */
     hf_depot_counts counts = {0};
     bool is_new = hf_depot_glimpse(depot, look_at_counts, &counts);
     hf_spin_lock(&depot->lock);

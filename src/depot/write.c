@@ -730,7 +730,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         depot->counts.sent += what == VERDICT_SETTLED;
         depot->counts.conflicts += one->status == HF_ERR_CONFLICT;
         hf_news_of_row(depot,
-                       what == VERDICT_SETTLED                ? HF_NEWS_SETTLED
+                       what == VERDICT_SETTLED          ? HF_NEWS_SETTLED
                        : one->status == HF_ERR_CONFLICT ? HF_NEWS_CONFLICT
                                                         : HF_NEWS_SEND_FAILED,
                        row, one->status, one->why);

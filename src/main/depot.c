@@ -259,8 +259,9 @@ static void stats_text(const hf_depot_view *view, const figures *f)
         }
         hf_buf_putf(&out, "  %-24s%12llu\n", label, (unsigned long long)f->all[i].value);
     }
-    hf_buf_putf(&out, "  %-24s%12llu\n  %-24s%12llu\n  %-24s%12llu\n", "writes that wait", (unsigned long long)f->pending,
-                "dead writes", (unsigned long long)f->dead, "damaged writes", (unsigned long long)f->damaged);
+    hf_buf_putf(&out, "  %-24s%12llu\n  %-24s%12llu\n  %-24s%12llu\n", "writes that wait",
+                (unsigned long long)f->pending, "dead writes", (unsigned long long)f->dead, "damaged writes",
+                (unsigned long long)f->damaged);
     flush(&out);
 }
 
@@ -274,8 +275,8 @@ int hf_cmd_depot_stats(const hf_tool_args *args)
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    hf_status status = view.is_owned ? hf_depot_view_ask(&op, &view, "stats", take_figure, &f, NULL)
-                                     : figures_at_rest(&op, &view, &f);
+    hf_status status =
+        view.is_owned ? hf_depot_view_ask(&op, &view, "stats", take_figure, &f, NULL) : figures_at_rest(&op, &view, &f);
     if (status == HF_OK) {
         status = hf_depot_view_rows(&op, &view, HF_TABLE_PENDING, (hf_key){.a = 0}, count_write, &f);
     }
@@ -357,8 +358,7 @@ static void show_line(showing *s, const hf_seen_entry *entry)
 {
     size_t len = entry->value != NULL ? hf_value_len(entry->value) : 0;
     cell_key(&s->grid, &entry->key);
-    hf_grid_cell(&s->grid, hf_str_of(entry->kind),
-                 strcmp(entry->kind, "value") == 0 ? HF_TONE_GOOD : HF_TONE_WARN);
+    hf_grid_cell(&s->grid, hf_str_of(entry->kind), strcmp(entry->kind, "value") == 0 ? HF_TONE_GOOD : HF_TONE_WARN);
     cell_age(&s->grid, entry->validated_at);
     cell_number(&s->grid, entry->version);
     cell_number(&s->grid, len);
@@ -477,7 +477,7 @@ static int show_end(showing *s, hf_status status)
 
 int hf_cmd_depot_show(const hf_tool_args *args)
 {
-    static const hf_column COLUMNS[] = {{"KEY", 40, 16}, {"KIND", 8, 0}, {"AGE", 12, 0},
+    static const hf_column COLUMNS[] = {{"KEY", 40, 16},   {"KIND", 8, 0},  {"AGE", 12, 0},
                                         {"VERSION", 7, 0}, {"BYTES", 8, 0}, {"ETAG", 16, 8}};
     hf_op op;
     hf_depot_view view;
@@ -507,8 +507,8 @@ int hf_cmd_depot_show(const hf_tool_args *args)
     look_up(&s, HF_TABLE_META, "generation", &s.all);
     hf_status status = s.status;
     if (status == HF_OK) {
-        status = hf_depot_view_rows(&op, &view, HF_TABLE_ENTRY,
-                                    (hf_key){.text = hf_str_of_len(s.prefix, s.prefix_len)}, show_row, &s);
+        status = hf_depot_view_rows(&op, &view, HF_TABLE_ENTRY, (hf_key){.text = hf_str_of_len(s.prefix, s.prefix_len)},
+                                    show_row, &s);
     }
     if (status == HF_OK && s.status == HF_OK && s.is_exact) {
         status = hf_depot_view_rows(&op, &view, HF_TABLE_PENDING, (hf_key){.a = 0}, count_of_key, &s);

@@ -88,8 +88,8 @@ static bool hand_out(hf_op *op, hf_buf *in, hf_depot_take *take, void *arg, bool
     }
     in->len = left.len;
     if (status == HF_ERR_INVALID) {
-        *ret_status = hf_fail(op, HF_ERR_UNSUPPORTED,
-                              "the program that has the file open does not answer as a depot does");
+        *ret_status =
+            hf_fail(op, HF_ERR_UNSUPPORTED, "the program that has the file open does not answer as a depot does");
         return true;
     }
     return false;
@@ -114,9 +114,10 @@ static hf_status hear(hf_op *op, hf_env *env, int fd, hf_depot_take *take, void 
             continue;
         }
         if (status != HF_OK || got == 0) {
-            status = hf_fail(op, HF_ERR_CLOSED,
-                             "the program that had the file open has closed it meanwhile, or does not answer as a depot "
-                             "does: try again");
+            status =
+                hf_fail(op, HF_ERR_CLOSED,
+                        "the program that had the file open has closed it meanwhile, or does not answer as a depot "
+                        "does: try again");
             break;
         }
         hf_buf_put(&in, piece, got);
@@ -228,8 +229,8 @@ hf_status hf_depot_view_rows(hf_op *op, hf_depot_view *view, hf_table table, hf_
     if (view->is_owned) {
         return walk_owner(op, view, table, from, &w);
     }
-    hf_status status = hf_store_each_row(op, view->peek.store, hf_env_memory(view->env), table, &from, NULL, visit_row,
-                                         &w);
+    hf_status status =
+        hf_store_each_row(op, view->peek.store, hf_env_memory(view->env), table, &from, NULL, visit_row, &w);
     if (status == HF_ERR_CANCELED && w.is_over) {
         hf_op_init(op);
         return HF_OK;

@@ -60,8 +60,7 @@ static void list_line(listing *l, const hf_seen_write *write)
     hf_grid_cell(&l->grid, hf_str_of(number), HF_TONE_PLAIN);
     hf_grid_cell_of(&l->grid, &key, HF_TONE_PLAIN);
     hf_grid_cell(&l->grid, hf_str_of(write->verb), HF_TONE_PLAIN);
-    hf_grid_cell(&l->grid, hf_str_of(write->state),
-                 strcmp(write->state, "dead") == 0 ? HF_TONE_BAD : HF_TONE_PLAIN);
+    hf_grid_cell(&l->grid, hf_str_of(write->state), strcmp(write->state, "dead") == 0 ? HF_TONE_BAD : HF_TONE_PLAIN);
     (void)snprintf(number, sizeof number, "%u", write->attempts);
     hf_grid_cell(&l->grid, hf_str_of(number), HF_TONE_PLAIN);
     (void)snprintf(number, sizeof number, "%zu", write->len);
@@ -172,7 +171,7 @@ static void put_end(listing *l, const hf_depot_view *view)
 
 int hf_cmd_depot_pending(const hf_tool_args *args)
 {
-    static const hf_column COLUMNS[] = {{"WRITE", 8, 0},    {"KEY", 36, 16},  {"VERB", 7, 0},          {"STATE", 8, 0},
+    static const hf_column COLUMNS[] = {{"WRITE", 8, 0},    {"KEY", 36, 16}, {"VERB", 7, 0},          {"STATE", 8, 0},
                                         {"ATTEMPTS", 8, 0}, {"BYTES", 8, 0}, {"LAST FAILURE", 40, 12}};
     hf_op op;
     hf_depot_view view;
@@ -193,7 +192,7 @@ int hf_cmd_depot_pending(const hf_tool_args *args)
         hf_grid_title(&l.grid);
     }
     hf_key first = {.a = 0};
-    hf_status status = args->damaged ? hf_depot_view_rows(&op, &view, HF_TABLE_PENDING, first, list_damaged, &l)
+    hf_status status = args->damaged   ? hf_depot_view_rows(&op, &view, HF_TABLE_PENDING, first, list_damaged, &l)
                        : view.is_owned ? list_of_owner(&op, &view, &l)
                                        : hf_depot_view_rows(&op, &view, HF_TABLE_PENDING, first, list_row, &l);
     hf_json_end(&l.report.writer);
@@ -269,8 +268,7 @@ static int do_by_hand(const hf_tool_args *args, bool drops)
     }
     if (view.is_owned) {
         char request[64];
-        (void)snprintf(request, sizeof request, "%s %llu", drops ? "drop" : "retry",
-                       (unsigned long long)one->sequence);
+        (void)snprintf(request, sizeof request, "%s %llu", drops ? "drop" : "retry", (unsigned long long)one->sequence);
         one->status = hf_depot_view_ask(&op, &view, request, NULL, NULL, NULL);
         (void)snprintf(one->message, sizeof one->message, "%s", op.message);
     }

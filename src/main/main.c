@@ -262,7 +262,8 @@ static const hf_command COMMANDS[] = {
      "jD",
      1,
      1,
-     "writes that the origin has not accepted: they wait, are on their way, or are dead; --damaged: those that cannot be read",
+     "writes that the origin has not accepted: they wait, are on their way, or are dead; --damaged: those that cannot "
+     "be read",
      hf_cmd_depot_pending,
      NULL},
     {{"depot", "retry"},
@@ -423,18 +424,18 @@ static int take_option(const hf_command *command, const char *word, const char *
         bool *flag;
         const char **value;
     } OPTIONS[] = {
-        {"--json", 'j', &args->json, NULL},     {"--deep", 'd', &args->deep, NULL},
-        {"--all", 'a', &args->all, NULL},       {"--full", 'f', &args->full, NULL},
-        {"--run", 'r', NULL, &args->run},       {"-o", 'o', NULL, &args->out},
-        {"--limit", 'l', NULL, &args->limit},   {"--namespace", 'n', NULL, &args->namespace_},
-        {"--signal", 's', NULL, &args->signal}, {"--input", 'i', NULL, &args->input},
-        {"--rate", 'e', NULL, &args->rate},     {"--reason", 'w', NULL, &args->reason},
-        {"--from", 'F', NULL, &args->from},     {"--id", 'I', NULL, &args->id},
-        {"--queue", 'Q', NULL, &args->queue},   {"--timeout", 't', NULL, &args->timeout},
-        {"--event", 'E', NULL, &args->event},   {"--activity", 'A', NULL, &args->activity},
-        {"--first", '1', &args->first, NULL},   {"--last", '2', &args->last, NULL},
-        {"--follow", 'x', &args->follow, NULL}, {"--stuck", 'S', &args->stuck, NULL},
-        {"--once", 'O', &args->once, NULL},     {"--current", 'C', &args->current, NULL},
+        {"--json", 'j', &args->json, NULL},       {"--deep", 'd', &args->deep, NULL},
+        {"--all", 'a', &args->all, NULL},         {"--full", 'f', &args->full, NULL},
+        {"--run", 'r', NULL, &args->run},         {"-o", 'o', NULL, &args->out},
+        {"--limit", 'l', NULL, &args->limit},     {"--namespace", 'n', NULL, &args->namespace_},
+        {"--signal", 's', NULL, &args->signal},   {"--input", 'i', NULL, &args->input},
+        {"--rate", 'e', NULL, &args->rate},       {"--reason", 'w', NULL, &args->reason},
+        {"--from", 'F', NULL, &args->from},       {"--id", 'I', NULL, &args->id},
+        {"--queue", 'Q', NULL, &args->queue},     {"--timeout", 't', NULL, &args->timeout},
+        {"--event", 'E', NULL, &args->event},     {"--activity", 'A', NULL, &args->activity},
+        {"--first", '1', &args->first, NULL},     {"--last", '2', &args->last, NULL},
+        {"--follow", 'x', &args->follow, NULL},   {"--stuck", 'S', &args->stuck, NULL},
+        {"--once", 'O', &args->once, NULL},       {"--current", 'C', &args->current, NULL},
         {"--damaged", 'D', &args->damaged, NULL},
     };
     for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {

@@ -141,5 +141,4 @@ hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const
 hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
                         void *ret_msg);
 
-
 #endif

@@ -36,22 +36,22 @@ struct hf_scope_names {
 };
 
 /* The numbers of hf_stats: one list for all forms. The field, whether it may fall, and what it is. */
-#define HF_METRIC_COUNTERS(X)                                                      \
-    X(forks, counter, "Branches made.")                                            \
-    X(joins, counter, "Joins that returned.")                                      \
-    X(switches, counter, "Times a fiber was resumed.")                             \
-    X(steals, counter, "Branches taken from another thread.")                      \
-    X(wakes_remote, counter, "Wake-ups posted from another thread.")               \
-    X(pool_calls, counter, "Calls handed to pools.")                               \
-    X(pool_depth, gauge, "Calls that wait in pools.")                              \
-    X(pool_threads, gauge, "Pool threads.")                                        \
-    X(fibers, gauge, "Fibers that hold a stack.")                                  \
-    X(branches, gauge, "Branches that are not finished.")                          \
-    X(scopes, gauge, "Scopes that are open.")                                      \
-    X(stack_bytes, gauge, "Address space carved into stacks.")                     \
-    X(stuck, counter, "Fibers reported stuck.")                                    \
-    X(zombies, gauge, "Fibers and activities that ignore their cancel.")           \
-    X(threads, gauge, "Fiber threads, replacements included, lost ones not.")      \
+#define HF_METRIC_COUNTERS(X)                                                 \
+    X(forks, counter, "Branches made.")                                       \
+    X(joins, counter, "Joins that returned.")                                 \
+    X(switches, counter, "Times a fiber was resumed.")                        \
+    X(steals, counter, "Branches taken from another thread.")                 \
+    X(wakes_remote, counter, "Wake-ups posted from another thread.")          \
+    X(pool_calls, counter, "Calls handed to pools.")                          \
+    X(pool_depth, gauge, "Calls that wait in pools.")                         \
+    X(pool_threads, gauge, "Pool threads.")                                   \
+    X(fibers, gauge, "Fibers that hold a stack.")                             \
+    X(branches, gauge, "Branches that are not finished.")                     \
+    X(scopes, gauge, "Scopes that are open.")                                 \
+    X(stack_bytes, gauge, "Address space carved into stacks.")                \
+    X(stuck, counter, "Fibers reported stuck.")                               \
+    X(zombies, gauge, "Fibers and activities that ignore their cancel.")      \
+    X(threads, gauge, "Fiber threads, replacements included, lost ones not.") \
     X(stranded, counter, "Fibers of evicted workflows that did not return.")
 
 /* Prometheus' text: https://prometheus.io/docs/instrumenting/exposition_formats. */

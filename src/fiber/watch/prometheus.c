@@ -33,8 +33,8 @@ static void counters(hf_buf *buf, const hf_stats *stats)
 {
     static const char counter[] = "_total";
     static const char gauge[] = "";
-#define COUNTER_LINES(field, type, help)                      \
-    head(buf, "runtime_" #field, type, #type, help);          \
+#define COUNTER_LINES(field, type, help)             \
+    head(buf, "runtime_" #field, type, #type, help); \
     hf_buf_putf(buf, "holdfast_runtime_" #field "%s %llu\n", type, (unsigned long long)stats->field);
     HF_METRIC_COUNTERS(COUNTER_LINES)
 #undef COUNTER_LINES
@@ -157,8 +157,7 @@ static void panels(hf_buf *buf, const hf_panel_shown *shown)
     }
 }
 
-void hf_metrics_prometheus(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names,
-                           const hf_panel_shown *shown)
+void hf_metrics_prometheus(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_panel_shown *shown)
 {
     counters(buf, stats);
     scopes(buf, names);

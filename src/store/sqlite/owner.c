@@ -20,8 +20,7 @@ static hf_status explain(hf_op *op, hf_status status, const hf_table_set *tables
     switch ((int)status) {
     case HF_ERR_EXISTS:
         if (holder > 0) {
-            return hf_fail(op, status,
-                           "%s is open in process %lld: stop that process first, or ask it (%s %s)", path,
+            return hf_fail(op, status, "%s is open in process %lld: stop that process first, or ask it (%s %s)", path,
                            (long long)holder, tables->looked_at_with, path);
         }
         if (holder < 0) {

@@ -24,10 +24,10 @@ typedef enum trick {
     LARGE,
     NEGATIVE_AGE,
     NEGATIVE_PAUSE,
-    ASKS_ITSELF,  /* calls the depot about the key that it is called for */
-    ASKS_FORKED,  /* the same in a fiber that it forks */
+    ASKS_ITSELF, /* calls the depot about the key that it is called for */
+    ASKS_FORKED, /* the same in a fiber that it forks */
     WRITES_ITSELF,
-    CLOSES        /* the depot */
+    CLOSES /* the depot */
 } trick;
 
 typedef struct origin {
@@ -155,11 +155,11 @@ static hf_status merge(void *state, const hf_value *base, const hf_value *mine, 
                              : hf_value_copy(hf_value_data(mine), hf_value_len(mine), ret_value);
 }
 
-#define REFUSED(call, expected, words)                                                                       \
-    do {                                                                                                     \
-        hf_status got_ = (call);                                                                             \
-        HF_CHECK_SAY(got_ == (expected), "%s: %s", #call, hf_status_name(got_));                             \
-        HF_CHECK_SAY(strstr(hf_error_text(), (words)) != NULL, "%s says: %s", #call, hf_error_text());       \
+#define REFUSED(call, expected, words)                                                                 \
+    do {                                                                                               \
+        hf_status got_ = (call);                                                                       \
+        HF_CHECK_SAY(got_ == (expected), "%s: %s", #call, hf_status_name(got_));                       \
+        HF_CHECK_SAY(strstr(hf_error_text(), (words)) != NULL, "%s says: %s", #call, hf_error_text()); \
     } while (0)
 
 static hf_status open_depot(origin *o, hf_depot **ret_depot)
@@ -265,7 +265,8 @@ static hf_status check_tricks(void *arg)
         origin o = {.trick = TRICKS[i].trick};
         hf_value *value = NULL;
         HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
-        HF_TRY(hf_depot_open("users", &depot, .fetch = fetch, .push = push, .state = &o, .value_max = 1000, .on = pool));
+        HF_TRY(
+            hf_depot_open("users", &depot, .fetch = fetch, .push = push, .state = &o, .value_max = 1000, .on = pool));
         o.depot = depot;
         int64_t before = hf_now(NULL).ns;
         hf_status status = hf_depot_get(depot, key_of("A"), &value);
@@ -416,8 +417,13 @@ static hf_status leave_rows(void *arg)
     left_rows *left = arg;
     origin o = {0};
     lent store = {.base = {.ops = &LENT, .tables = &hf_depot_tables}, .inner = left->inner};
-    hf_depot_options options = {.size = sizeof options, .fetch = fetch, .push = push, .apply = apply, .merge = merge,
-                                .state = &o, .coalesce = HF_SPAN_OFF};
+    hf_depot_options options = {.size = sizeof options,
+                                .fetch = fetch,
+                                .push = push,
+                                .apply = apply,
+                                .merge = merge,
+                                .state = &o,
+                                .coalesce = HF_SPAN_OFF};
     {
         HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
         HF_TRY(hf_depot_open_in("first", &depot, &options, &store.base));
@@ -750,7 +756,9 @@ static hf_status check_damaged_record(void *arg)
     }
     const char entry[] = "acme\0user\0A";
     hf_write writes[] = {
-        {.table = HF_TABLE_ENTRY, .kind = HF_WRITE_PUT, .key = {.text = hf_str_of_len(entry, sizeof entry - 1)},
+        {.table = HF_TABLE_ENTRY,
+         .kind = HF_WRITE_PUT,
+         .key = {.text = hf_str_of_len(entry, sizeof entry - 1)},
          .value = HF_STR("this is not a record at all")},
         {.table = HF_TABLE_PENDING, .kind = HF_WRITE_PUT, .key = {.a = 1}, .value = HF_STR("nor is this one here")},
     };

@@ -91,10 +91,10 @@ static void expect(hf_collector *events, const expected *rows, size_t count)
     }
 }
 
-#define EXPECT(events, ...)                                                    \
-    do {                                                                       \
-        const expected rows_[] = {__VA_ARGS__};                                \
-        expect(events, rows_, HF_COUNT_OF(rows_));                             \
+#define EXPECT(events, ...)                        \
+    do {                                           \
+        const expected rows_[] = {__VA_ARGS__};    \
+        expect(events, rows_, HF_COUNT_OF(rows_)); \
     } while (0)
 
 static hf_status see_events(void *arg)
@@ -119,8 +119,7 @@ static hf_status see_events(void *arg)
     o.is_down = false;
     HF_TRY(hf_sleep(hf_seconds(31)));
     HF_CHECK(get(depot, "B", HF_FRESH_CACHED) == HF_OK);
-    EXPECT(events, {HF_NEWS_BREAKER_CLOSED, NULL, HF_OK}, {HF_NEWS_FETCHED, "B", HF_OK},
-           {HF_NEWS_LANDED, "B", HF_OK});
+    EXPECT(events, {HF_NEWS_BREAKER_CLOSED, NULL, HF_OK}, {HF_NEWS_FETCHED, "B", HF_OK}, {HF_NEWS_LANDED, "B", HF_OK});
     /* Writes. */
     HF_TRY(hf_depot_put(depot, key_of("W"), "1", 1));
     EXPECT(events, {HF_NEWS_SENT, "W", HF_OK}, {HF_NEWS_SETTLED, "W", HF_OK});
@@ -283,8 +282,7 @@ static hf_status see_dump(void *arg)
 /* While a function of the user's is being called, its depot is looked at from inside. */
 static char *seen_inside;
 
-static hf_status apply_and_look(void *state, const hf_value *value, const void *patch, size_t len,
-                                hf_value **ret_value)
+static hf_status apply_and_look(void *state, const hf_value *value, const void *patch, size_t len, hf_value **ret_value)
 {
     (void)state;
     (void)value;
@@ -346,15 +344,15 @@ static void frames_come_out_as_they_went_in_and_others_are_refused(void **state)
     assert_int_equal(hf_look_write_line(4, HF_STR("no key"), line, &seen), HF_ERR_INVALID);
 }
 
-#define SIMULATED(name, body)                                                                     \
-    static void one_##body(uint64_t seed)                                                         \
-    {                                                                                             \
-        HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 3), body, NULL, NULL) == HF_OK);               \
-    }                                                                                             \
-    static void name(void **state)                                                                \
-    {                                                                                             \
-        (void)state;                                                                              \
-        hf_each_seed(#body, 100, one_##body);                                                     \
+#define SIMULATED(name, body)                                                       \
+    static void one_##body(uint64_t seed)                                           \
+    {                                                                               \
+        HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 3), body, NULL, NULL) == HF_OK); \
+    }                                                                               \
+    static void name(void **state)                                                  \
+    {                                                                               \
+        (void)state;                                                                \
+        hf_each_seed(#body, 100, one_##body);                                       \
     }
 
 SIMULATED(events_tell_what_happens_in_order_and_drop_the_oldest, see_events)
