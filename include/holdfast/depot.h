@@ -71,7 +71,8 @@ typedef struct hf_fetch_request {
 
 /* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified
  * and returns HF_OK, or returns a failure: HF_ERR_NOT_FOUND if there is no such thing, what hf_reply_fail returned, or
- * any other status. */
+ * any other status. Calls of the depot about the same key are refused with HF_ERR_MISUSE inside: they would wait for
+ * themselves. The same holds for a pusher. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
 typedef enum hf_write_verb { HF_WRITE_REPLACE, HF_WRITE_PATCH, HF_WRITE_REMOVE } hf_write_verb;
@@ -355,8 +356,10 @@ HF_API HF_MUST_USE hf_status hf_depot_query(const hf_depot_term *terms, size_t c
 /* Opens a depot. The calling fiber or thread owns it and closes it, in reverse order with its scopes: fetches and sends
  * are children of a scope of the depot, and no failure of one reaches another. All other calls may come from any fiber
  * or thread, but not from a workflow. `name` is for logs and dumps; it must outlive the depot (a literal).
+ * With .file the program is the owner of the file until the depot is closed, and answers `holdfast depot` through a
+ * socket beside it.
  * Fails: HF_ERR_INVALID, HF_ERR_NOMEM; and with .file HF_ERR_CONFLICT: another program has it open; HF_ERR_UNSUPPORTED:
- * a newer version wrote it; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
+ * a newer version wrote it; HF_ERR_NOT_FOUND: there is no such folder; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot,
                                                 const hf_depot_options *options);
 /* Cancels fetches and sends, ends watchers and calls that wait with HF_ERR_CLOSED, writes what is left to write, and
