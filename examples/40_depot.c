@@ -1,5 +1,11 @@
 /* A depot in front of an HTTP API: it asks once for a hundred callers, answers while the API is down, takes changes
- * meanwhile, and sends them when the API is back. The API is in this program, too, so that the example can stop it. */
+ * meanwhile, and sends them when the API is back. The API is in this program, too, so that the example can stop it.
+ *
+ *     40_depot                    the whole story in one process
+ *     40_depot api ADDRESS        only the API; "tcp:127.0.0.1:0" takes any port and prints it
+ *     40_depot client ADDRESS STEP...   only the client: get, now, put=NAME, settled, stay
+ *
+ * `./dev demo depot` runs API and client as two processes, and kills them with kill -9 between the steps. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -15,6 +21,7 @@ typedef struct api {
     char user[64]; /* the only user */
     int revision;
     int gets;
+    bool is_loud; /* prints each change */
 } api;
 
 typedef struct visit {
@@ -55,6 +62,9 @@ static hf_status answer(void *arg)
     if (strncmp(text, "PUT ", 4) == 0) {
         (void)snprintf(a->user, sizeof a->user, "%s", strstr(text, "\r\n\r\n") + 4);
         a->revision++;
+        if (a->is_loud) {
+            printf("  API: the user is %s now\n", a->user);
+        }
     } else {
         a->gets++;
         if (strstr(text, "If-None-Match") != NULL && strstr(text, etag) != NULL) {
@@ -220,9 +230,73 @@ static hf_status run(void *arg)
     return HF_OK;
 }
 
-int main(void)
+/* ---- The same in two processes, which can be killed -------------------------------------------------------------- */
+
+static hf_status run_api(void *arg)
 {
-    (void)remove("users.db"); /* begin from nothing */
-    HF_OR_DIE(hf_run(run, NULL));
+    api a = {.user = "Ada", .revision = 1, .is_loud = true};
+    (void)snprintf(a.address, sizeof a.address, "%s", (const char *)arg);
+    HF_TRY(start_api(&a));
+    printf("%s\n", a.address);
+    hf_status status = hf_sleep(HF_SPAN_UNLIMITED);
+    stop_api(&a);
+    return status;
+}
+
+/* Until the API has accepted every change. */
+static hf_status wait_until_settled(hf_depot *users)
+{
+    hf_depot_counts counts;
+    hf_depot_news news;
+    HF_AUTO(hf_collector_close) hf_collector *events = NULL;
+    HF_TRY(hf_depot_events(users, &events)); /* before the count, so that nothing is missed */
+    HF_TRY(hf_depot_stat(users, &counts));
+    while (counts.pending > 0) {
+        HF_TRY(hf_collector_next(events, &news, .timeout = hf_seconds(60)));
+        HF_TRY(hf_depot_stat(users, &counts));
+    }
+    printf("  all changes are settled\n");
+    return HF_OK;
+}
+
+static hf_status take_step(hf_depot *users, const char *step)
+{
+    if (strcmp(step, "get") == 0 || strcmp(step, "now") == 0) {
+        return print_user(users, step[0] == 'g' ? HF_FRESH_CACHED : HF_FRESH_NOW);
+    }
+    if (strncmp(step, "put=", 4) == 0) {
+        return hf_depot_put(users, hf_depot_key_of("acme", "user", "1"), step + 4, strlen(step + 4));
+    }
+    if (strcmp(step, "settled") == 0) {
+        return wait_until_settled(users);
+    }
+    return strcmp(step, "stay") == 0 ? hf_sleep(HF_SPAN_UNLIMITED) : hf_raise(HF_ERR_INVALID, "no step '%s'", step);
+}
+
+static hf_status run_client(void *arg)
+{
+    char **words = arg; /* the address, then the steps */
+    api a = {.revision = 0};
+    (void)snprintf(a.address, sizeof a.address, "%s", words[0]);
+    HF_AUTO(hf_depot_close) hf_depot *users = NULL;
+    HF_TRY(hf_depot_open("users", &users, .fetch = fetch_user, .push = push_user, .state = &a,
+                         .file = "sqlite:users.db", .retries = HF_OFF));
+    for (char **step = words + 1; *step != NULL; step++) {
+        HF_TRY(take_step(users, *step));
+    }
+    return HF_OK;
+}
+
+int main(int argc, char **argv)
+{
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* a process that is killed has printed its lines */
+    if (argc > 2 && strcmp(argv[1], "api") == 0) {
+        HF_OR_DIE(hf_run(run_api, argv[2]));
+    } else if (argc > 2 && strcmp(argv[1], "client") == 0) {
+        HF_OR_DIE(hf_run(run_client, argv + 2));
+    } else {
+        (void)remove("users.db"); /* begin from nothing */
+        HF_OR_DIE(hf_run(run, NULL));
+    }
     return 0;
 }

@@ -79,7 +79,8 @@ typedef struct hf_fetch_request {
 
 /* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified
  * and returns HF_OK, or returns a failure: HF_ERR_NOT_FOUND if there is no such thing, what hf_reply_fail returned, or
- * any other status. */
+ * any other status. Calls of the depot about the same key are refused with HF_ERR_MISUSE inside: they would wait for
+ * themselves. The same holds for a pusher. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
 typedef enum hf_write_verb { HF_WRITE_REPLACE, HF_WRITE_PATCH, HF_WRITE_REMOVE, HF_WRITE_CREATE } hf_write_verb;
@@ -125,6 +126,7 @@ typedef enum hf_reply_class {
     HF_REPLY_DENIED,    /* not tried again */
     HF_REPLY_INVALID    /* not tried again */
 } hf_reply_class;
+#define HF_REPLY_CLASSES 8 /* of them */
 
 typedef struct hf_reply_fail_options {
     size_t size;         /* set by the macro */
@@ -270,6 +272,42 @@ typedef struct hf_depot_watch_options {
     hf_span refresh; /* fetch again in this rhythm; 0 = no */
 } hf_depot_watch_options;
 
+/* ---- What one sees of a depot ------------------------------------------------------------------------------------ */
+
+typedef enum hf_depot_news_kind {
+    HF_NEWS_FETCHED,        /* a fetch has brought a value ... */
+    HF_NEWS_NOT_MODIFIED,   /* ... or the word that the value at hand is still right */
+    HF_NEWS_FETCH_FAILED,   /* after its last attempt */
+    HF_NEWS_LANDED,         /* what was fetched is served from now on */
+    HF_NEWS_NOT_KEPT,       /* it is, but the file could not take it */
+    HF_NEWS_SENT,           /* a write is on its way to the origin */
+    HF_NEWS_SETTLED,        /* the origin has accepted a write */
+    HF_NEWS_SEND_FAILED,    /* a write is sent again later */
+    HF_NEWS_CONFLICT,       /* a write has met another one at the origin */
+    HF_NEWS_DEAD,           /* a write was refused, and waits for hf_depot_retry or hf_depot_drop */
+    HF_NEWS_INVALIDATED,    /* a key; with `ns` alone a namespace; without, everything */
+    HF_NEWS_BREAKER_OPEN,   /* the origin failed several times and is left alone for a while ... */
+    HF_NEWS_BREAKER_CLOSED, /* ... and has answered again */
+    HF_NEWS_DAMAGED         /* a record of the file cannot be read */
+} hf_depot_news_kind;
+#define HF_NEWS_KINDS 14 /* of them */
+
+#define HF_DEPOT_NEWS_MAX 256 /* that hf_depot_events keeps for a collector that is slow; then the oldest go */
+
+/* Something that has happened in a depot. It has no value: hf_depot_watch brings those. */
+typedef struct hf_depot_news {
+    hf_depot_news_kind kind;
+    hf_status status;                     /* of a failure; else HF_OK */
+    hf_reply_class reply_class;           /* of FETCH_FAILED, SEND_FAILED and DEAD */
+    unsigned origin;                      /* of a breaker */
+    uint64_t sequence;                    /* of a write, as in hf_depot_pending; 0 = it is about none */
+    hf_time at;                           /* by the clock of the runtime */
+    char ns[HF_DEPOT_NAME_LEN_MAX + 1];   /* "" = it is about no key */
+    char type[HF_DEPOT_NAME_LEN_MAX + 1]; /* "" = about no key, or about a whole namespace */
+    size_t id_len;
+    unsigned char id[HF_DEPOT_ID_LEN_MAX];
+} hf_depot_news;
+
 typedef struct hf_depot_counts {
     uint64_t hits_memory, hits_source; /* gets that were served from there */
     uint64_t misses;                   /* gets that waited for a fetch */
@@ -278,13 +316,18 @@ typedef struct hf_depot_counts {
     uint64_t joined;                                /* gets that joined a fetch under way */
     uint64_t refreshes;                             /* fetches that began behind a caller's back */
     uint64_t writes, sent, conflicts, dead;         /* of writes */
-    uint64_t pending, pending_bytes;                /* writes that wait or are on their way, now */
+    uint64_t pending, pending_bytes;                /* writes that wait, are on their way or are dead, now */
     uint64_t flights, watchers;                     /* now */
     uint64_t entries, bytes;                        /* in memory, now */
-    uint64_t breakers_open;                         /* now */
+    uint64_t breakers_open;                         /* through which nothing goes now */
     uint64_t not_kept;                              /* values that the file could not take */
     uint64_t forgotten;                             /* values that left the file: old, invalidated, or too many */
     uint64_t damaged;                               /* records of the file that could not be read */
+    uint64_t failures[HF_REPLY_CLASSES];            /* fetches that failed, by hf_reply_class */
+    uint64_t evictions;                             /* values that left the memory to make room */
+    uint64_t dead_now;                              /* dead writes that wait for a decision, now */
+    uint64_t sending;                               /* writes on their way, now */
+    uint64_t breakers_half_open;                    /* that let the next call through to try, now */
 } hf_depot_counts;
 
 /* A write that waits or is dead. Valid until the function that it was given to returns. */
@@ -352,8 +395,10 @@ HF_API HF_MUST_USE hf_status hf_depot_query(const hf_depot_term *terms, size_t c
 /* Opens a depot. The calling fiber or thread owns it and closes it, in reverse order with its scopes: fetches and sends
  * are children of a scope of the depot, and no failure of one reaches another. All other calls may come from any fiber
  * or thread, but not from a workflow. `name` is for logs and dumps; it must outlive the depot (a literal).
+ * With .file the program is the owner of the file until the depot is closed, and answers `holdfast depot` through a
+ * socket beside it.
  * Fails: HF_ERR_INVALID, HF_ERR_NOMEM; and with .file HF_ERR_CONFLICT: another program has it open; HF_ERR_UNSUPPORTED:
- * a newer version wrote it; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
+ * a newer version wrote it; HF_ERR_NOT_FOUND: there is no such folder; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot,
                                                 const hf_depot_options *options);
 /* Cancels fetches and sends, ends watchers and calls that wait with HF_ERR_CLOSED, writes what is left to write, and
@@ -415,11 +460,20 @@ HF_API HF_MUST_USE hf_status hf_depot_trim(hf_depot *depot, int64_t bytes);
 /* Whether the origin can be reached, as far as you know; true at first. False: nothing is fetched or sent. True again:
  * writes are sent at once. */
 HF_API HF_MUST_USE hf_status hf_depot_online(hf_depot *depot, bool is_online);
+/* The same numbers are in hf_metrics of the depot's runtime, by the name of the depot. */
 HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret_counts);
+/* Collects what happens in the whole depot from now on, as hf_depot_news, with hf_collector_next. It never holds up the
+ * depot: a collector that is slow loses the oldest of HF_DEPOT_NEWS_MAX (hf_collector_dropped). It belongs to the calling
+ * fiber or thread, which closes it with hf_collector_close; it ends with HF_ERR_CLOSED when the depot is closed.
+ * Fails: HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_depot_events(hf_depot *depot, hf_collector **ret_collector);
+/* "fetched", "breaker open"; "?" for a number that is none of them. */
+HF_API const char *hf_depot_news_name(hf_depot_news_kind kind);
 /* The writes that wait or are dead, in order. */
 HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_visit *visit, void *arg);
-/* Sends a write again at once, also a dead one; or drops it. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT: it is being
- * sent. */
+/* Sends a write again at once, also a dead one; or drops it. A write of the file that cannot be read is not in the list,
+ * but can be dropped: `holdfast depot pending --damaged` shows their numbers. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT:
+ * it is being sent. */
 HF_API HF_MUST_USE hf_status hf_depot_retry(hf_depot *depot, uint64_t sequence);
 HF_API HF_MUST_USE hf_status hf_depot_drop(hf_depot *depot, uint64_t sequence);
 

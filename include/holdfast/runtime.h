@@ -159,19 +159,22 @@ typedef struct hf_dump_options {
 } hf_dump_options;
 
 /* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks, and how much of its stack
- * each has used so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much); and
- * activities that are zombies, by type, workflow, attempt and the time since their cancel. Works while all threads
- * are busy. `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
+ * each has used so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much);
+ * activities that are zombies, by type, workflow, attempt and the time since their cancel; and depots, with their
+ * fetches, who waits for each, sends and circuit breakers. Works while all threads are busy. `*ret_text` is freed with
+ * hf_text_free. runtime may be NULL on a fiber. */
 HF_API HF_MUST_USE hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
 HF_API void hf_text_free(char *text); /* accepts NULL */
 
 typedef struct hf_metrics_options {
-    size_t size; /* set by the macro */
-    bool json;   /* JSON instead of text, a key and its value per line */
+    size_t size;     /* set by the macro */
+    bool json;       /* JSON instead of text, a key and its value per line */
+    bool prometheus; /* Prometheus' text instead */
 } hf_metrics_options;
 
-/* Counters, histograms and scope durations by name, and activities that are zombies. `*ret_text` is freed with
- * hf_text_free. runtime may be NULL on a fiber. */
+/* Counters, histograms and scope durations by name, activities that are zombies, and the counters of depots by the
+ * depot's name. `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. Fails: HF_ERR_INVALID: two forms
+ * at once; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_metrics_with(hf_runtime *runtime, char **ret_text, const hf_metrics_options *options);
 
 HF_END_DECLS

@@ -88,8 +88,7 @@ static hf_status accepted_value(hf_depot *depot, const hf_change *change, const 
         *ret_value = hf_value_ref(one->reply.value != NULL ? one->reply.value : row->data);
         return HF_OK;
     }
-    return depot->options.apply(depot->options.state, base_of(depot, change->slot), hf_value_data(row->data),
-                                hf_value_len(row->data), ret_value);
+    return hf_slot_apply(depot, row, base_of(depot, change->slot), ret_value);
 }
 
 static hf_status decide_merge(hf_depot *depot, hf_change *change, hf_sending *one)
@@ -99,17 +98,23 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, hf_sending *on
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
-        HF_TRY(depot->options.apply(depot->options.state, base_of(depot, slot), hf_value_data(row->data),
-                                    hf_value_len(row->data), &mine));
+        HF_TRY(hf_slot_apply(depot, row, base_of(depot, slot), &mine));
     } else {
         mine = hf_value_ref(row->data);
     }
-    hf_status status =
-        depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
+    hf_status status = HF_ERR_MISUSE; /* a row of an earlier program, and this one has no .merge */
+    if (depot->options.merge != NULL) {
+        status = depot->options.merge(depot->options.state, base_of(depot, slot), mine, one->reply.value, &merged);
+    }
     hf_value_unref(mine);
-    if (status != HF_OK || merged == NULL) {
+    if (status == HF_OK && merged == NULL) {
+        status = HF_ERR_INVALID;
+    } else if (status == HF_OK && hf_value_len(merged) > (size_t)depot->options.value_max) {
+        status = HF_ERR_TOO_BIG;
+    }
+    if (status != HF_OK) {
         hf_value_unref(merged);
-        return hf_fail(&change->op, status != HF_OK ? status : HF_ERR_INVALID, "the merge of two writes failed");
+        return hf_fail(&change->op, status, "the merge of two writes failed: %s", hf_status_text(status));
     }
     change->merged = merged;
     return HF_OK;
@@ -235,6 +240,7 @@ static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
         return; /* the depot closes, or the breaker says when */
     }
     note_attempt(row, one);
+    hf_news_of_row(depot, HF_NEWS_SEND_FAILED, row, one->status, one->why);
     row->next_try.ns =
         hf_rt_now(depot->rt).ns + hf_rule_send_pause(row->attempts, one->reply.retry_after, hf_depot_chance(depot));
 }
@@ -291,11 +297,17 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         }
         depot->counts.sent += what == VERDICT_SETTLED;
         depot->counts.conflicts += one->status == HF_ERR_CONFLICT;
+        hf_news_of_row(depot,
+                       what == VERDICT_SETTLED          ? HF_NEWS_SETTLED
+                       : one->status == HF_ERR_CONFLICT ? HF_NEWS_CONFLICT
+                                                        : HF_NEWS_SEND_FAILED,
+                       row, one->status, one->why);
         hf_pending_over(depot, row, one->status, one->failure);
         hf_pending_free(depot, row);
         break;
     case VERDICT_AGAIN:
         depot->counts.conflicts++;
+        hf_news_of_row(depot, HF_NEWS_CONFLICT, row, HF_ERR_CONFLICT, one->why);
         row->state = HF_ROW_WAITING;
         row->rounds++;
         row->if_none = false;
@@ -317,6 +329,8 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         row->state = HF_ROW_DEAD;
         note_attempt(row, one);
         depot->counts.dead++;
+        depot->dead_count++;
+        hf_news_of_row(depot, HF_NEWS_DEAD, row, one->status, one->why);
         hf_change_show(depot, change, true);
         hf_pending_over(depot, row, one->status, one->failure);
         break;
@@ -344,7 +358,7 @@ void hf_sending_answered(hf_depot *depot, hf_post *post)
         hf_breaker_end end = one->status == HF_ERR_CONFLICT && !one->reply.has_class
                                  ? HF_BREAKER_ANSWERED
                                  : hf_depot_end_of(one->status, one->why);
-        hf_breaker_tell(&depot->breakers[one->origin], hf_rt_now(depot->rt).ns, end, one->is_probe);
+        hf_depot_tell_breaker(depot, one->origin, end, one->is_probe);
     }
     hf_change *change = hf_change_new(depot, one->slot);
     if (change == NULL) { /* sent again later, with the same id */

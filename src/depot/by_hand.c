@@ -110,6 +110,7 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
         hf_pending_free(depot, row);
         hf_box_unref(failure);
     } else if (status == HF_OK) {
+        depot->dead_count -= row->state == HF_ROW_DEAD;
         row->state = HF_ROW_WAITING;
         row->next_try.ns = 0;
         slot->is_wanted = false; /* also if the one who drives it has lost it */
@@ -128,6 +129,9 @@ static void act_by_hand(hf_depot *depot, hf_post *post)
         return;
     }
     hf_pending *row = find_row(depot, one->sequence);
+    if (row == NULL && one->ask.drops && hf_damaged_drop(depot, &one->ask, one->sequence)) {
+        return;
+    }
     hf_change *change = row != NULL ? hf_change_new(depot, row->slot) : NULL;
     if (change == NULL) {
         hf_status status = row == NULL ? hf_fail(&one->ask.op, HF_ERR_NOT_FOUND, "there is no write %llu",

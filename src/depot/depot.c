@@ -103,6 +103,8 @@ static void take_down(hf_depot *depot)
     depot->is_ending = true;
     hf_depot_drop_rows(depot);
     hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
+    hf_damaged_free(depot);
+    (void)hf_flow_free(depot->events); /* those who listen hear that it is closed */
     (void)hf_cache_free(depot->memory);
     hf_alias_drop_all(depot);
     free_spaces(depot);
@@ -122,7 +124,7 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     hf_list *lists[] = {&depot->inbox,      &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
                         &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
                         &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers,
-                        &depot->alias_order};
+                        &depot->alias_order, &depot->damaged};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -159,6 +161,9 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     }
     hf_status status = hf_cache_new(&depot->memory, .name = name, .runtime = rt, .count_max = HF_UNLIMITED,
                                     .bytes_max = options.bytes_max, .evict = HF_EVICT_S3FIFO);
+    if (status == HF_OK) {
+        status = hf_flow_new(sizeof(hf_depot_news), &depot->events, .name = name, .runtime = rt);
+    }
     if (status == HF_OK && (store != NULL || options.file != NULL)) {
         status =
             store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
@@ -181,6 +186,10 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
         return status;
     }
     hf_depot_send_what_is_left(depot);
+    hf_depot_panel_open(depot);
+    if (hf_source_path(depot) != NULL && hf_fork(depot->scope, hf_depot_door, depot, .name = name) != HF_OK) {
+        hf_log(rt, HF_LOG_WARN, "depot_without_socket", "depot=%s message=%s", name, hf_error_text());
+    }
     *ret_depot = depot;
     return HF_OK;
 }
@@ -277,6 +286,10 @@ hf_status hf_depot_close(hf_depot *depot)
                       depot->name);
         return hf_depot_raise(depot, &op);
     }
+    if (atomic_load_explicit(&depot->driver, memory_order_relaxed) == depot->owner && depot->owner != NULL) {
+        (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' cannot be closed by a function that it has called", depot->name);
+        return hf_depot_raise(depot, &op);
+    }
     hf_driven_close(depot);
     hf_spin_lock(&depot->lock);
     bool is_first = !depot->is_closing;
@@ -286,6 +299,7 @@ hf_status hf_depot_close(hf_depot *depot)
         (void)hf_fail(&op, HF_ERR_MISUSE, "depot '%s' is closed already", depot->name);
         return hf_depot_raise(depot, &op);
     }
+    hf_panel_remove(depot->rt, &depot->panel);
     hf_ask stop = {.what = NULL};
     hf_depot_tell(depot, &stop, act_stop, "hf_depot_close");
     HF_IGNORE(hf_scope_cancel(depot->scope, .reason = "the depot closes"));
@@ -303,21 +317,7 @@ hf_status hf_depot_close(hf_depot *depot)
 static void act_stat(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
-    hf_depot_counts *counts = ask->what;
-    *counts = depot->counts;
-    counts->pending = depot->row_count;
-    counts->pending_bytes = depot->row_bytes;
-    counts->flights = depot->flight_count;
-    counts->watchers = depot->watcher_count;
-    for (int i = 0; i < HF_ORIGINS; i++) {
-        int64_t wait = 0;
-        counts->breakers_open += hf_breaker_is_shut(&depot->breakers[i], hf_rt_now(depot->rt).ns, &wait);
-    }
-    hf_cache_counts memory = {0};
-    HF_IGNORE(hf_cache_stats(depot->memory, &memory)); /* both are there */
-    counts->hits_memory += memory.hits;                /* without the driver */
-    counts->entries = memory.count;
-    counts->bytes = memory.bytes;
+    hf_depot_fill_counts(depot, ask->what);
     hf_depot_answer(depot, ask, HF_OK);
 }
 

@@ -34,6 +34,7 @@
 #include "fiber/sched/wait.h"
 #include "fiber/sync/sync.h"
 #include "fiber/sync/work.h"
+#include "fiber/watch/panel.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -450,8 +451,15 @@ struct hf_depot {
     size_t watcher_count;
     hf_depot_keeping keeping;
     hf_depot_counts counts;
-    int64_t complained_at; /* the log heard of values that were not kept */
-    hf_ask *closer;        /* hf_depot_close, until nothing is under way */
+    uint64_t memory_gets;      /* hits of the memory that were the driver's own */
+    size_t dead_count;         /* dead rows */
+    hf_list damaged;           /* rows that cannot be read (damaged.c) */
+    hf_flow *events;           /* of hf_depot_news */
+    atomic_bool has_listeners; /* somebody has asked for them */
+    hf_panel panel;            /* in hf_metrics and hf_dump */
+    hf_depot_counts last_seen; /* by hf_metrics; under the lock */
+    int64_t complained_at;     /* the log heard of values that were not kept */
+    hf_ask *closer;            /* hf_depot_close, until nothing is under way */
     hf_post tick;
 };
 
@@ -569,6 +577,9 @@ void hf_slot_fold_both(hf_depot *depot, const hf_slot *slot, const hf_slot *othe
 void hf_slot_take_rows(hf_depot *depot, hf_slot *slot, hf_slot *other, const hf_pending *except);
 /* The first write that is not dead; NULL = none. */
 hf_pending *hf_slot_first_row(const hf_slot *slot);
+/* What .apply makes of the value (NULL = none) and the patch of this row. Fails: what .apply returned; HF_ERR_INVALID: it
+ * made nothing; HF_ERR_TOO_BIG; HF_ERR_MISUSE: there is no .apply. */
+hf_status hf_slot_apply(hf_depot *depot, const hf_pending *row, const hf_value *value, hf_value **ret_value);
 /* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
 void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
@@ -593,6 +604,10 @@ void hf_depot_start_flights(hf_depot *depot);
 unsigned hf_depot_origin(hf_depot *depot, hf_str key);
 /* One call of a fetcher or pusher, within its time. On the fiber of a flight or a send. */
 hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg);
+/* The same about a key: verbs about it are refused inside. */
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg);
+/* Whether this fiber is inside such a call about this key. */
+bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key);
 /* When such a call ends. */
 hf_instant hf_depot_attempt_deadline(const hf_depot *depot);
 /* What became of it, after it returned `status`. */
@@ -741,6 +756,39 @@ void hf_watch_moved(hf_depot *depot, hf_slot *slot);
 /* The slot's flight is over: no watcher holds it any more. */
 void hf_watch_landed(hf_slot *slot);
 
+/* ---- damaged.c --------------------------------------------------------------------------------------------------- */
+
+/* At open: the row of this write cannot be read. */
+void hf_damaged_add(hf_depot *depot, uint64_t sequence);
+/* By the driver: drops such a row, and answers the ask. False: there is none with this number. */
+bool hf_damaged_drop(hf_depot *depot, hf_ask *ask, uint64_t sequence);
+void hf_damaged_free(hf_depot *depot);
+
+/* ---- news.c: hf_depot_events. By the driver ---------------------------------------------------------------------- */
+
+/* `why`: of a failure. */
+void hf_news_of_key(hf_depot *depot, hf_depot_news_kind kind, hf_str key, hf_status status, hf_reply_class why);
+void hf_news_of_row(hf_depot *depot, hf_depot_news_kind kind, const hf_pending *row, hf_status status,
+                    hf_reply_class why);
+/* A namespace was invalidated; NULL = everything. */
+void hf_news_of_space(hf_depot *depot, const hf_space *space);
+/* Its fiber has ended like this. */
+void hf_news_of_flight(hf_depot *depot, const hf_depot_flight *flight, hf_status ended);
+/* hf_breaker_tell for the breaker of this origin. */
+void hf_depot_tell_breaker(hf_depot *depot, unsigned origin, hf_breaker_end end, bool was_probe);
+
+/* ---- view.c ------------------------------------------------------------------------------------------------------ */
+
+/* Calls `look` while nobody drives, or where the caller itself drives. It must not allocate, wait or call out. False:
+ * somebody else drove all the time. From anywhere, also inside the library. */
+bool hf_depot_glimpse(hf_depot *depot, void (*look)(const hf_depot *depot, void *arg), void *arg);
+/* The numbers of hf_depot_stat. By the driver, or in a glimpse. */
+void hf_depot_fill_counts(const hf_depot *depot, hf_depot_counts *ret_counts);
+/* The depot shows itself in hf_metrics and hf_dump from now on. */
+void hf_depot_panel_open(hf_depot *depot);
+/* picture.c: of the panel. */
+void hf_depot_dump(hf_panel *panel, hf_buf *text, hf_json *json);
+
 /* ---- source.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_source hf_source;
@@ -750,6 +798,8 @@ hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file);
 /* The same with a store of the depot's tables, which it takes. */
 hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
 void hf_depot_source_close(hf_depot *depot);
+/* The path of the file; NULL = it is not one, or it has no socket (a simulation). */
+const char *hf_source_path(const hf_depot *depot);
 /* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
 bool hf_source_load(hf_depot *depot, hf_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */
@@ -762,6 +812,13 @@ void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
 /* By the source: the change is written, or not. */
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
+
+/* ---- door.c, look.c: for tools ----------------------------------------------------------------------------------- */
+
+/* A fiber of the depot: answers tools on the socket beside its file. */
+hf_status hf_depot_door(void *arg);
+/* What hf_look_write_line reads. */
+void hf_look_put_line(hf_buf *out, const hf_pending *row);
 
 /* ---- row.c: records of the file ---------------------------------------------------------------------------------- */
 

@@ -252,8 +252,14 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
     if (status != HF_OK) {
         HF_LEAVE(self, status);
     }
-    ask->post.act = act;
     hf_op_init(&ask->op);
+    if (ask->key != NULL && hf_depot_is_called_for(self, depot, hf_str_of_len(ask->key->bytes, ask->key->len))) {
+        (void)hf_fail_at(&ask->op, HF_ERR_MISUSE, verb,
+                         "%s was called by the fetcher or pusher of depot '%s' about the key that it is called for",
+                         verb, depot->name);
+        HF_LEAVE(self, hf_op_end(self, &ask->op));
+    }
+    ask->post.act = act;
     ask->deadline = timeout.ns == 0 ? HF_INSTANT_NEVER : hf_self_deadline(self, depot->rt, timeout);
     hf_wait_init(&ask->wait, self, kind, depot, depot->name);
     self = post_ask(depot, ask, self);

@@ -345,6 +345,8 @@ static void apply_bury(hf_depot *depot, hf_change *change, hf_status status)
         hf_failure_box *failure = hf_box_new(NULL, row->status, NULL, DRIVE, row->message, NULL);
         slot->stirred = ++depot->stir;
         depot->counts.dead += !row->is_origin_first;
+        depot->dead_count++;
+        hf_news_of_row(depot, HF_NEWS_DEAD, row, row->status, HF_REPLY_UNKNOWN);
         hf_change_show(depot, change, true);
         hf_pending_over(depot, row, row->status, failure);
         hf_box_unref(failure);

@@ -73,6 +73,38 @@ hf_instant hf_depot_attempt_deadline(const hf_depot *depot)
     return hf_rt_deadline(depot->rt, depot->options.fetch_timeout);
 }
 
+/* Callbacks see it as a local value, in all fibers that they fork: a call about their own key would wait for itself. */
+static const hf_local CALLED_FOR = {"hf_depot"};
+
+typedef struct called_for {
+    const hf_depot *depot;
+    hf_str key;
+} called_for;
+
+bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key)
+{
+    for (const hf_binding *at = self->locals; at != NULL; at = at->outer) {
+        const called_for *one = at->key == &CALLED_FOR ? at->value : NULL;
+        if (one != NULL && one->depot == depot && hf_str_equal(one->key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg)
+{
+    called_for one = {depot, hf_slot_key(slot)};
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    hf_assert(self != NULL && self->kind != HF_FIBER_THREAD); /* the fiber of a flight or a send */
+    hf_binding binding = {.key = &CALLED_FOR, .value = &one, .outer = self->locals};
+    self->locals = &binding; /* the scope of the attempt takes it from here, and is closed before it goes */
+    hf_status status = hf_depot_attempt(depot, call, arg);
+    hf_assert(self->locals == &binding);
+    self->locals = binding.outer;
+    return status;
+}
+
 hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg)
 {
     hf_scope *scope = NULL;
@@ -147,7 +179,7 @@ static hf_status flight_run(hf_work *work)
         hf_reply_clear(&flight->reply);
         one.request.attempt = attempt;
         one.request.deadline = hf_depot_attempt_deadline(depot);
-        status = hf_depot_attempt(depot, call_fetch, &one);
+        status = hf_depot_attempt_of(depot, flight->slot, call_fetch, &one);
         if (status == HF_OK) {
             return check_reply(flight);
         }
@@ -572,8 +604,12 @@ static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
     if (change->snap != NULL) {
         if (status != HF_OK) {
             complain(depot, change->op.message);
+            hf_news_of_key(depot, HF_NEWS_NOT_KEPT, hf_slot_key(change->slot), status, HF_REPLY_UNKNOWN);
         }
         hf_change_show(depot, change, flight->status == HF_OK);
+        if (flight->status == HF_OK) {
+            hf_news_of_key(depot, HF_NEWS_LANDED, hf_slot_key(change->slot), HF_OK, HF_REPLY_UNKNOWN);
+        }
     } else if (!change->is_ignored && flight->status == HF_OK) { /* no memory */
         flight->status = status;
         flight->failure = hf_box_new(depot->rt, status, NULL, "hf_depot_get", change->op.message, NULL);
@@ -601,14 +637,15 @@ static void act_landed(hf_depot *depot, hf_post *post)
     hf_status ended = flight->work_status;
     bool is_told = !flight->was_denied && (ended != HF_ERR_CANCELED || flight->is_probe);
     if (is_told) {
-        hf_breaker_tell(&depot->breakers[flight->origin], hf_rt_now(depot->rt).ns, hf_depot_end_of(ended, flight->why),
-                        flight->is_probe);
+        hf_depot_tell_breaker(depot, flight->origin, hf_depot_end_of(ended, flight->why), flight->is_probe);
     }
-    if (ended != HF_OK) {
+    hf_news_of_flight(depot, flight, ended);
+    if (ended != HF_OK && ended != HF_ERR_CANCELED) {
+        hf_assert((unsigned)flight->why < HF_REPLY_CLASSES);
         depot->counts.fetch_failures++;
-    } else if (flight->reply.value == NULL) {
-        depot->counts.not_modified++;
+        depot->counts.failures[flight->why]++;
     }
+    depot->counts.not_modified += ended == HF_OK && flight->reply.value == NULL;
     if (flight->is_over) {
         flight_unref(depot, flight);
         return;

@@ -61,6 +61,7 @@ static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
             slot->flight->is_void = true;
         }
         hf_change_show(depot, change, false);
+        hf_news_of_key(depot, HF_NEWS_INVALIDATED, hf_slot_key(slot), HF_OK, HF_REPLY_UNKNOWN);
         hf_watch_again(depot, slot);
     }
     if (change->drops && status == HF_OK) {
@@ -183,6 +184,7 @@ static void apply_space(hf_depot *depot, hf_change *change, hf_status status)
         if (change->is_hard) {
             atomic_store(space != NULL ? &space->hard : &depot->hard, generation);
         }
+        hf_news_of_space(depot, space);
         touching what = {depot, space, change->is_hard};
         touch_all(&what, depot->slots.root);
     }

@@ -23,6 +23,7 @@ void hf_pending_link(hf_depot *depot, hf_pending *row)
     hf_list_push_back(&row->slot->rows, &row->node);
     hf_list_push_back(&depot->rows, &row->in_all);
     depot->row_count++;
+    depot->dead_count += row->state == HF_ROW_DEAD;
     depot->row_bytes += hf_pending_len(row);
 }
 
@@ -32,6 +33,8 @@ void hf_pending_unlink(hf_depot *depot, hf_pending *row)
     hf_list_remove(&row->node);
     hf_list_remove(&row->in_all);
     depot->row_count--;
+    hf_assert(row->state != HF_ROW_DEAD || depot->dead_count > 0);
+    depot->dead_count -= row->state == HF_ROW_DEAD;
     depot->row_bytes -= hf_pending_len(row);
 }
 

@@ -126,6 +126,9 @@ hf_status hf_reply_key(hf_reply *reply, hf_depot_key key)
 hf_status hf_reply_max_age(hf_reply *reply, hf_span max_age)
 {
     ENTER(self, hf_reply_max_age, reply);
+    if (max_age.ns < 0 && max_age.ns != HF_SPAN_OFF.ns) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "hf_reply_max_age was given a negative span"));
+    }
     reply->max_age = max_age.ns > 0 ? max_age.ns : 0;
     HF_LEAVE(self, HF_OK);
 }

@@ -30,7 +30,8 @@ static bool is_value(hf_at_hand local)
 
 static bool is_within_stale(const hf_ask_rule *ask, const hf_look_at *at)
 {
-    return (is_value(at->local) || at->local == HF_LOCAL_UNUSABLE) && at->age <= ask->stale_max;
+    return (is_value(at->local) || at->local == HF_LOCAL_UNUSABLE) && at->age <= ask->stale_max &&
+           (!at->is_ahead || ask->stale_max == INT64_MAX);
 }
 
 /* The origin is not asked: what is at hand, if it would do. */
@@ -56,7 +57,7 @@ hf_move hf_rule_get(const hf_ask_rule *ask, const hf_look_at *at)
     if (at->is_pending && is_value(at->local) && ask->fresh != HF_FRESH_NOW) {
         return SERVE;
     }
-    if (ask->fresh == HF_FRESH_WITHIN && is_value(at->local) && at->age <= ask->within) {
+    if (ask->fresh == HF_FRESH_WITHIN && is_value(at->local) && at->age <= ask->within && !at->is_ahead) {
         return SERVE;
     }
     if (at->is_blocked && move == FETCH) {
@@ -75,9 +76,14 @@ int64_t hf_rule_age(int64_t now, int64_t validated_at)
     return now > validated_at ? now - validated_at : 0;
 }
 
+bool hf_rule_is_ahead(int64_t now, int64_t validated_at)
+{
+    return validated_at > now && validated_at - now > HF_DEPOT_AHEAD_MAX;
+}
+
 bool hf_rule_is_fresh(int64_t now, int64_t validated_at, int64_t ttl)
 {
-    if (validated_at > now && validated_at - now > HF_DEPOT_AHEAD_MAX) {
+    if (hf_rule_is_ahead(now, validated_at)) {
         return false;
     }
     return hf_rule_age(now, validated_at) <= ttl && ttl > 0;

@@ -40,6 +40,7 @@ typedef struct hf_look_at {
     hf_at_hand local;
     int64_t age;     /* of a value */
     bool is_pending; /* it is folded from writes that are not settled */
+    bool is_ahead;   /* its stamp is ahead of the clock, which was set back: how old it is cannot be known */
     bool is_blocked; /* the origin is not asked now: back-off, breaker, offline, no fetcher */
 } hf_look_at;
 
@@ -54,6 +55,7 @@ bool hf_rule_serves_stale(const hf_ask_rule *ask, const hf_look_at *at, hf_reply
 #define HF_DEPOT_AHEAD_MAX (INT64_C(5) * 60 * 1000000000)
 int64_t hf_rule_age(int64_t now, int64_t validated_at);
 /* ttl: of this value. */
+bool hf_rule_is_ahead(int64_t now, int64_t validated_at);
 bool hf_rule_is_fresh(int64_t now, int64_t validated_at, int64_t ttl);
 
 /* ---- Failures ---------------------------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ static hf_status send_run(hf_work *work)
         return status;
     }
     one->request.deadline = hf_depot_attempt_deadline(one->depot);
-    status = hf_depot_attempt(one->depot, call_push, one);
+    status = hf_depot_attempt_of(one->depot, one->slot, call_push, one);
     one->why = hf_depot_classify(&one->reply, status);
     return status;
 }
@@ -133,6 +133,7 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
     one->work.scope = depot->scope;
     depot->sends++;
     depot->works++;
+    hf_news_of_row(depot, HF_NEWS_SENT, row, HF_OK, HF_REPLY_UNKNOWN);
     HF_IGNORE(hf_work_start(&one->work)); /* if it fails, the send ends with that */
     return true;
 }

@@ -65,6 +65,28 @@ hf_pending *hf_slot_first_row(const hf_slot *slot)
 
 /* ---- Folding ----------------------------------------------------------------------------------------------------- */
 
+hf_status hf_slot_apply(hf_depot *depot, const hf_pending *row, const hf_value *value, hf_value **ret_value)
+{
+    hf_assert(row->verb == HF_WRITE_PATCH);
+    hf_value *next = NULL;
+    if (depot->options.apply == NULL) { /* a row of an earlier program, and this one has no .apply */
+        return HF_ERR_MISUSE;
+    }
+    hf_status status =
+        depot->options.apply(depot->options.state, value, hf_value_data(row->data), hf_value_len(row->data), &next);
+    if (status == HF_OK && next == NULL) {
+        status = HF_ERR_INVALID;
+    } else if (status == HF_OK && hf_value_len(next) > (size_t)depot->options.value_max) {
+        status = HF_ERR_TOO_BIG;
+    }
+    if (status != HF_OK) {
+        hf_value_unref(next);
+        return status;
+    }
+    *ret_value = next;
+    return HF_OK;
+}
+
 /* Takes and gives a reference in `*value`. */
 static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry_kind *kind, hf_value **value)
 {
@@ -78,16 +100,10 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry
     case HF_WRITE_REMOVE:
         *kind = HF_ENTRY_DELETED;
         break;
-    case HF_WRITE_PATCH: {
-        hf_status status = depot->options.apply(depot->options.state, *kind == HF_ENTRY_VALUE ? *value : NULL,
-                                                hf_value_data(row->data), hf_value_len(row->data), &next);
-        if (status != HF_OK || next == NULL || hf_value_len(next) > (size_t)depot->options.value_max) {
-            hf_value_unref(next);
-            return status != HF_OK ? status : next == NULL ? HF_ERR_INVALID : HF_ERR_TOO_BIG;
-        }
+    case HF_WRITE_PATCH:
+        HF_TRY(hf_slot_apply(depot, row, *kind == HF_ENTRY_VALUE ? *value : NULL, &next));
         *kind = HF_ENTRY_VALUE;
         break;
-    }
     }
     hf_value_unref(*value);
     *value = next;

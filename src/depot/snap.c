@@ -138,6 +138,7 @@ hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now)
     return (hf_look_at){
         .local = local_of(depot, snap, now),
         .age = hf_rule_age(now, snap->entry.validated_at),
+        .is_ahead = hf_rule_is_ahead(now, snap->entry.validated_at),
         .is_pending = snap->is_pending,
     };
 }
@@ -150,6 +151,7 @@ hf_snap *hf_memory_get(hf_depot *depot, hf_str key)
     if (hf_cache_get(depot->memory, key.data, key.len, &value) != HF_OK) {
         return NULL;
     }
+    depot->memory_gets++;
     return hf_value_data(value); /* with the reference of `value`, which is its self */
 }
 

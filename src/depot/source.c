@@ -1,6 +1,7 @@
 /* The file of a depot: reads and commits through the store's queue. The thread of the store posts what it has done. */
 #include "depot/depot_private.h"
 
+#include "store/sqlite/owner.h"
 #include "store/sqlite/sqlite.h"
 
 #include <stdio.h>
@@ -13,6 +14,8 @@ struct hf_source {
     size_t write_capacity;
     hf_depot *depot;
     hf_post written;
+    hf_file_owner owner;        /* of a file; zeroed = it is none */
+    char path[HF_PATH_LEN_MAX]; /* the same; empty */
 };
 
 struct hf_load {
@@ -25,10 +28,11 @@ struct hf_load {
 
 static const char ALL[] = "generation"; /* in the table meta */
 
-/* A record that cannot be read. */
-static void report_damage(hf_depot *depot, const char *what, const char *message)
+/* A record that cannot be read. `key`: that it is about; empty = not known, or about none. */
+static void report_damage(hf_depot *depot, const char *what, hf_str key, const char *message)
 {
     depot->counts.damaged++;
+    hf_news_of_key(depot, HF_NEWS_DAMAGED, key, HF_ERR_INVALID, HF_REPLY_UNKNOWN);
     if (depot->counts.damaged == 1) {
         hf_log(depot->rt, HF_LOG_ERROR, "depot_record_damaged", "depot=%s record=%s message=%s", depot->name, what,
                message);
@@ -53,7 +57,7 @@ static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     if (hf_record_open(&bad, HF_TABLE_SPACE, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_space(body, &generation, &hard)) {
         /* DP3: which of its values were invalidated is not known, so none of them is served. */
-        report_damage(depot, "space", bad.message);
+        report_damage(depot, "space", (hf_str){0}, bad.message);
         generation = hard = UINT64_MAX / 2;
     }
     atomic_store(&space->generation, generation);
@@ -80,7 +84,8 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
     if (hf_record_open(&bad, HF_TABLE_PENDING, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_pending(body, &key, &got, &no_memory)) {
         if (!no_memory) { /* it stays where it is, and is not guessed */
-            report_damage(depot, "pending", bad.message);
+            report_damage(depot, "pending", (hf_str){0}, bad.message);
+            hf_damaged_add(depot, sequence);
             return HF_OK;
         }
     } else {
@@ -113,7 +118,7 @@ static hf_status read_alias(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     int64_t made_at = 0;
     if (hf_record_open(&bad, HF_TABLE_ALIAS, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_alias(body, &to, &made_at) || !hf_key_is_provisional(row->key.text) || hf_key_is_provisional(to)) {
-        report_damage(depot, "alias", bad.message); /* the old key is not found any more; the new one is */
+        report_damage(depot, "alias", row->key.text, bad.message); /* the old key is not found any more; the new one is */
         return HF_OK;
     }
     hf_alias *alias = hf_alias_new(depot, row->key.text, to, made_at);
@@ -147,7 +152,7 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
         hf_op_init(&bad);
         if (hf_record_open(&bad, HF_TABLE_META, &request.key, request.value, &body) != HF_OK ||
             !hf_row_get_space(body, &generation, &hard)) {
-            report_damage(depot, ALL, bad.message);
+            report_damage(depot, ALL, (hf_str){0}, bad.message);
             generation = hard = UINT64_MAX / 2;
         }
         atomic_store(&depot->generation, generation);
@@ -195,6 +200,17 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store)
     return HF_OK;
 }
 
+/* This process is the owner from now on, or another one is. */
+static hf_status own(hf_op *op, hf_env *env, const char *path, hf_file_owner *ret_owner)
+{
+    int64_t holder = 0;
+    hf_op tried;
+    hf_op_init(&tried);
+    hf_status status = hf_file_owner_take_of(&tried, env, &hf_depot_tables, path, false, ret_owner, &holder);
+    return status == HF_OK ? HF_OK
+                           : hf_fail(op, status == HF_ERR_EXISTS ? HF_ERR_CONFLICT : status, "%s", tried.message);
+}
+
 hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file)
 {
     static const char PREFIX[] = "sqlite:";
@@ -202,10 +218,32 @@ hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file)
     if (strncmp(file, PREFIX, sizeof PREFIX - 1) != 0 || file[sizeof PREFIX - 1] == '\0') {
         return hf_fail(op, HF_ERR_INVALID, "'%.200s' is not a place for a depot: write sqlite:FILE", file);
     }
-    hf_store *store = NULL;
-    hf_sqlite_options options = {.tables = &hf_depot_tables, .reread = reread, .reread_state = env};
-    HF_TRY(hf_sqlite_open(op, hf_env_memory(env), file + sizeof PREFIX - 1, &options, &store));
-    return hf_source_open_store(op, depot, store);
+    const char *path = file + sizeof PREFIX - 1;
+    hf_file_owner *owner = hf_rt_alloc(depot->rt, sizeof *owner);
+    if (owner == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for depot '%s'", depot->name);
+    }
+    hf_status status = own(op, env, path, owner); /* before anything of the file is touched */
+    if (status == HF_OK) {
+        hf_store *store = NULL;
+        hf_sqlite_options options = {.tables = &hf_depot_tables, .reread = reread, .reread_state = env};
+        status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &store);
+        status = status == HF_OK ? hf_source_open_store(op, depot, store) : status;
+    }
+    if (status == HF_OK) {
+        depot->source->owner = *owner;
+        (void)snprintf(depot->source->path, sizeof depot->source->path, "%s", path); /* it fits: it was opened */
+    } else {
+        hf_file_owner_release(env, owner);
+    }
+    hf_rt_free(depot->rt, owner, sizeof *owner);
+    return status;
+}
+
+const char *hf_source_path(const hf_depot *depot)
+{
+    const hf_source *source = depot->source;
+    return source != NULL && source->path[0] != '\0' && depot->rt->env == hf_env_posix() ? source->path : NULL;
 }
 
 void hf_depot_source_close(hf_depot *depot)
@@ -215,6 +253,7 @@ void hf_depot_source_close(hf_depot *depot)
         return;
     }
     hf_store_queue_close(source->queue);
+    hf_file_owner_release(depot->rt->env, &source->owner); /* after everything of the file is closed */
     hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
     hf_rt_free(depot->rt, source, sizeof *source);
     depot->source = NULL;
@@ -240,7 +279,7 @@ static void act_loaded(hf_depot *depot, hf_post *post)
                                   !hf_row_get_entry(body, &entry, &no_memory))) {
         entry = hf_entry_none(depot, slot->space);
         if (!no_memory) { /* DP9: a record is whole or none */
-            report_damage(depot, "entry", bad.message);
+            report_damage(depot, "entry", hf_slot_key(slot), bad.message);
         }
     }
     hf_arena_deinit(&load->arena);

@@ -376,6 +376,8 @@ struct hf_runtime {
     hf_spin world_lock;
     hf_word world_word; /* changes when a stopped world continues */
     atomic_uint world_stops;
+    hf_spin panels_lock;
+    hf_list panels;                 /* hf_panel: what depots show in metrics and dumps (watch/panel.h) */
     struct hf_processes *processes; /* child processes; NULL until used */
     hf_spin processes_lock;
     bool reports_overflow;

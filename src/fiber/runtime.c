@@ -133,6 +133,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     hf_list_init(&rt->roots);
     hf_list_init(&rt->parked);
     hf_list_init(&rt->pools);
+    hf_list_init(&rt->panels);
     rt->root_cx.reason = "runtime";
 }
 

@@ -32,6 +32,7 @@ typedef struct hf_tool_args {
     bool stuck;             /* --stuck */
     bool once;              /* --once */
     bool current;           /* --current */
+    bool damaged;           /* --damaged */
     const char *id;         /* --id ID */
     const char *queue;      /* --queue NAME */
     const char *timeout;    /* --timeout SPAN */
@@ -82,8 +83,13 @@ int hf_cmd_batch_start(const hf_tool_args *args);
 int hf_cmd_batch_stop(const hf_tool_args *args);
 int hf_cmd_batch_show(const hf_tool_args *args);
 int hf_cmd_batch_list(const hf_tool_args *args);
-int hf_cmd_stream(const hf_tool_args *args); /* stream.c */
-int hf_cmd_start(const hf_tool_args *args);  /* these ten: act.c */
+int hf_cmd_stream(const hf_tool_args *args);      /* stream.c */
+int hf_cmd_depot_stats(const hf_tool_args *args); /* these two: depot.c */
+int hf_cmd_depot_show(const hf_tool_args *args);
+int hf_cmd_depot_pending(const hf_tool_args *args); /* these three: depot_write.c */
+int hf_cmd_depot_retry(const hf_tool_args *args);
+int hf_cmd_depot_drop(const hf_tool_args *args);
+int hf_cmd_start(const hf_tool_args *args); /* these ten: act.c */
 int hf_cmd_stack(const hf_tool_args *args);
 int hf_cmd_run(const hf_tool_args *args);
 int hf_cmd_result(const hf_tool_args *args);

@@ -54,7 +54,7 @@ static hf_status connect_to(hf_op *op, hf_wire *wire, const char *path)
 {
     hf_env *env = wire->env;
     char address[HF_PATH_LEN_MAX];
-    hf_admin_address(path, address);
+    hf_beside_socket(path, address);
     hf_op tried;
     hf_op_init(&tried);
     hf_status status = HF_ERR_AGAIN;
@@ -81,7 +81,7 @@ bool hf_admin_listens(hf_env *env, const char *path)
     hf_op_init(&op);
     int fd = -1;
     char address[HF_PATH_LEN_MAX];
-    hf_admin_address(path, address);
+    hf_beside_socket(path, address);
     hf_status status = env->ops->connect(env, &op, address, &fd);
     if (status == HF_OK) {
         env->ops->close(env, fd);

@@ -111,10 +111,3 @@ hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t
     HF_TRY(read_all(op, wire, bytes, len));
     return hf_pb_decode(op, type, hf_str_of_len(bytes, len), arena, ret_msg);
 }
-
-void hf_admin_address(const char *path, char *ret_address)
-{
-    char file[HF_PATH_LEN_MAX];
-    bool is_link = hf_sqlite_follow(path, file, sizeof file);
-    (void)snprintf(ret_address, HF_PATH_LEN_MAX, "unix:%.*s-sock", HF_PATH_LEN_MAX - 11, is_link ? file : path);
-}

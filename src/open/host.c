@@ -408,7 +408,7 @@ hf_status hf_host_open(hf_op *op, hf_env *env, const char *path, hf_service *eng
     hf_buf_init(&host->scratch, host->memory, HF_SHARE_ANSWER_LEN_MAX);
     hf_slab_init(&host->slab, host->memory);
     hf_arenas_init(&host->arenas, host->memory);
-    hf_admin_address(path, host->address);
+    hf_beside_socket(path, host->address);
     if (!hf_beside(path, "-sock", host->socket)) {
         host->socket[0] = '\0';
     }

@@ -5,9 +5,8 @@
 #include "base/env.h"
 #include "base/str.h"
 #include "service/service.h"
+#include "store/sqlite/owner.h"
 #include "store/sqlite/sqlite.h"
-
-#define HF_PATH_LEN_MAX 4096 /* bytes of a path buffer; a database's path leaves 32 of them for suffixes */
 
 /* ---- address.c ------------------------------------------------------------------------------------------------------- */
 
@@ -71,29 +70,6 @@ hf_status hf_open_figures(hf_op *op, hf_service *service, hf_pb_admin_stats *ret
 hf_status hf_open_remote(hf_op *op, hf_env *env, const hf_service_address *place, const char *api_key, hf_log_sink log,
                          void *log_state, hf_service **ret_service);
 
-/* ---- beside.c ---------------------------------------------------------------------------------------------------------- */
-
-/* Writes the name of a file beside the database at `path` to a buffer of HF_PATH_LEN_MAX bytes: the absolute path,
- * since the program may change its directory, and `suffix`. A symbolic link is followed first, as SQLite does for the
- * log, so that all names of a file lead to the same lock, log and socket. False: the name is too long. */
-bool hf_beside(const char *path, const char *suffix, char *ret_name);
-
-/* ---- owner.c: one owner per file --------------------------------------------------------------------------------------- */
-
-typedef struct hf_file_owner {
-    char path[HF_PATH_LEN_MAX]; /* of the lock file; empty = not taken */
-    int fd;                     /* descriptor that holds the lock */
-} hf_file_owner;
-
-/* Makes the caller the owner of the database at `path`, or finds the process that is. `is_brief`: the caller is a tool
- * that only reads; other openers wait a while for it. Blocks.
- * Fails: HF_ERR_EXISTS (there is an owner: `*ret_holder` is its process, negative = that of a tool, 0 = unknown),
- * HF_ERR_NOT_FOUND (no such folder), HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO, HF_ERR_INVALID (the path is too long, or
- * not a file). */
-hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_file_owner *ret_owner,
-                             int64_t *ret_holder);
-void hf_file_owner_release(hf_env *env, hf_file_owner *owner); /* accepts an owner that was not taken (zeroed) */
-
 /* ---- admin.c: what tools ask the owner (share.h: the socket) ---------------------------------------------------------------------------------------- */
 
 typedef struct hf_admin hf_admin;
@@ -123,6 +99,9 @@ typedef struct hf_peek {
  * Fails: HF_ERR_EXISTS (it is open: `*ret_holder` as in hf_file_owner_take; if the holder is a program, hf_admin_ask
  * reaches it), HF_ERR_INVALID, statuses of hf_sqlite_open. */
 hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder);
+/* The same for a file of this kind. */
+hf_status hf_peek_open_of(hf_op *op, hf_env *env, const hf_table_set *tables, const char *path, hf_peek *ret_peek,
+                          int64_t *ret_holder);
 void hf_peek_close(hf_peek *peek); /* accepts a zeroed one */
 
 /* ---- ask.c: a tool's side of the socket ---------------------------------------------------------------------------------- */
@@ -161,9 +140,5 @@ typedef struct hf_wire {
 hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const void *msg, hf_allocator memory);
 hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
                         void *ret_msg);
-
-/* Writes "unix:PATH-sock" to a buffer of HF_PATH_LEN_MAX bytes. A path that is not a link is used as given, not made
- * absolute: the address of a socket may only be about 100 bytes long. */
-void hf_admin_address(const char *path, char *ret_address);
 
 #endif

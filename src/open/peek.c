@@ -32,15 +32,21 @@ static bool has_beside(hf_env *env, const char *path, const char *suffix)
 
 hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder)
 {
+    return hf_peek_open_of(op, env, &hf_engine_tables, path, ret_peek, ret_holder);
+}
+
+hf_status hf_peek_open_of(hf_op *op, hf_env *env, const hf_table_set *tables, const char *path, hf_peek *ret_peek,
+                          int64_t *ret_holder)
+{
     hf_peek peek = {.env = env};
     hf_op tried;
     hf_op_init(&tried);
-    hf_status status = hf_file_owner_take(&tried, env, path, true, &peek.owner, ret_holder);
+    hf_status status = hf_file_owner_take_of(&tried, env, tables, path, true, &peek.owner, ret_holder);
     if (status == HF_ERR_EXISTS || status == HF_ERR_INVALID) {
         return hf_fail(op, status, "%s", tried.message);
     }
     peek.has_log = has_beside(env, path, "-wal") || has_beside(env, path, "-journal");
-    hf_sqlite_options options = {.read_only = true, .at_rest = !peek.has_log};
+    hf_sqlite_options options = {.tables = tables, .read_only = true, .at_rest = !peek.has_log};
     if (peek.has_log && status == HF_OK && !has_beside(env, path, "-shm") && !hf_beside(path, "-shm", peek.litter)) {
         peek.litter[0] = '\0';
     }

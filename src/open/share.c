@@ -433,7 +433,7 @@ hf_status hf_share_open(hf_op *op, hf_env *env, const hf_share_options *options,
                         .log = options->log,
                         .log_state = options->log_state};
     (void)snprintf(share->path, sizeof share->path, "%s", options->path);
-    hf_admin_address(share->path, share->address);
+    hf_beside_socket(share->path, share->address);
     hf_duct_init(&share->duct, env, -1, NULL, NULL);
     hf_heap_init(&share->alarms, share->memory);
     hf_buf_init(&share->scratch, share->memory, HF_SHARE_REQUEST_LEN_MAX);

@@ -93,6 +93,7 @@ typedef struct hf_table_set {
     const char *later_tables;    /* ... with these tables, which later versions have, as empty ones */
     const char *is_called;       /* "a depot's file", in messages */
     const char *opened_with;     /* "hf_depot_open", in messages */
+    const char *looked_at_with;  /* "holdfast depot stats", in messages */
 } hf_table_set;
 
 extern const hf_table_set hf_engine_tables; /* META to SUMMARY */

@@ -62,6 +62,7 @@ const hf_table_set hf_engine_tables = {
                     "CREATE TEMP TABLE summary (id INTEGER PRIMARY KEY, v BLOB NOT NULL)",
     .is_called = "an engine's file",
     .opened_with = "hf_open",
+    .looked_at_with = "holdfast db stats",
 };
 _Static_assert(HF_COUNT_OF(ENGINE_STEPS) == 3, "later_tables has the tables of all versions after version_readable");
 
@@ -86,6 +87,7 @@ const hf_table_set hf_depot_tables = {
     .later_tables = "",
     .is_called = "a depot's file",
     .opened_with = "hf_depot_open",
+    .looked_at_with = "holdfast depot stats",
 };
 _Static_assert(HF_COUNT_OF(DEPOT_STEPS) == 1, "later_tables has the tables of all versions after version_readable");
 

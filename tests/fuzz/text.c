@@ -82,7 +82,7 @@ static void read_place(const char *address)
     FUZZ_CHECK(shares.cache + shares.state <= place.mem || place.mem == 0, "shares beyond the whole");
     char address_of_socket[HF_PATH_LEN_MAX];
     char name[HF_PATH_LEN_MAX];
-    hf_admin_address(place.path, address_of_socket);
+    hf_beside_socket(place.path, address_of_socket);
     (void)hf_beside(place.path, "-sock", name);
 }
 

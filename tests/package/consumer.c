@@ -401,6 +401,18 @@ static hf_status use_depots_with_workflows(hf_depot *users)
     return HF_OK;
 }
 
+static hf_status listen_to_users(hf_depot *users, hf_depot_key key)
+{
+    HF_AUTO(hf_collector_close) hf_collector *events = NULL;
+    hf_depot_news news;
+    HF_TRY(hf_depot_events(users, &events));
+    HF_TRY(hf_depot_invalidate(users, key));
+    HF_TRY(hf_collector_next(events, &news, .timeout = hf_seconds(30)));
+    EXPECT(news.kind == HF_NEWS_INVALIDATED && strcmp(news.ns, "acme") == 0 && news.id_len == 2);
+    EXPECT(strcmp(hf_depot_news_name(news.kind), "invalidated") == 0);
+    return HF_OK;
+}
+
 static hf_status use_depots(void)
 {
     char file[512];
@@ -421,6 +433,7 @@ static hf_status use_depots(void)
     EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "none"), &none) == HF_ERR_NOT_FOUND);
     EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "down"), &none, .force = true) == HF_ERR_DENIED);
     HF_TRY(watch_users(users, key));
+    HF_TRY(listen_to_users(users, key));
     HF_TRY(write_users(users, key));
     HF_TRY(hf_depot_invalidate(users, key));
     HF_TRY(hf_depot_invalidate(users, key, .hard = true));
@@ -571,8 +584,11 @@ static hf_status use_dumps(void)
     HF_TRY(hf_dump(NULL, &json, .json = true, .no_stacks = true));
     HF_AUTO(hf_text_free) char *metrics = NULL;
     HF_AUTO(hf_text_free) char *metrics_json = NULL;
+    HF_AUTO(hf_text_free) char *metrics_prometheus = NULL;
     HF_TRY(hf_metrics(NULL, &metrics));
     HF_TRY(hf_metrics(NULL, &metrics_json, .json = true));
+    HF_TRY(hf_metrics(NULL, &metrics_prometheus, .prometheus = true));
+    EXPECT(strstr(metrics_prometheus, "# TYPE holdfast_runtime_forks_total counter\n") != NULL);
     EXPECT(strlen(text) > 0 && json[0] == '{');
     return HF_OK;
 }

@@ -417,6 +417,17 @@ hf_status watch_users(hf_depot *users, hf_depot_key key)
     return HF_OK;
 }
 
+hf_status listen_to_users(hf_depot *users, hf_depot_key key)
+{
+    HF_AUTO(hf_collector_close) hf_collector *events = nullptr;
+    hf_depot_news news;
+    HF_TRY(hf_depot_events(users, &events));
+    HF_TRY(hf_depot_invalidate(users, key));
+    HF_TRY(hf_collector_next(events, &news, patient_options));
+    EXPECT(news.kind == HF_NEWS_INVALIDATED && strcmp(hf_depot_news_name(news.kind), "invalidated") == 0);
+    return HF_OK;
+}
+
 hf_status invalidate_users(hf_depot *users, hf_depot_key key)
 {
     hf_depot_invalidate_options invalidate_options = hf_depot_invalidate_options();
@@ -494,6 +505,7 @@ hf_status use_depots()
 #endif
     HF_TRY(watch_users(users, key));
     HF_TRY(drive_users(users));
+    HF_TRY(listen_to_users(users, key));
     HF_TRY(write_users(users, key));
     return invalidate_users(users, key);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What a command prints with --json has the keys and kinds of docs/guide/json.md, and all that are not optional there:
-# json.sh HOLDFAST DESK FLATTEN DOC SCRATCH PLUGIN HISTORY. On a file at rest, on one that a program has open, and on a server.
+# json.sh HOLDFAST DESK FLATTEN DOC SCRATCH PLUGIN HISTORY DEPOT. On a file at rest, on one that a program has open, and on a server.
 set -euo pipefail
-holdfast=$1 desk=$2 flatten=$3 doc=$4 scratch=$5 plugin=$6 history=$7
+holdfast=$1 desk=$2 flatten=$3 doc=$4 scratch=$5 plugin=$6 history=$7 depot=$8
 # shellcheck source=tests/program/targets.sh
 . "${0%/*}/targets.sh"
 mkdir -p seen told
@@ -98,6 +98,22 @@ work sqlite:work.db q work
 at_work work.db
 work "$server" q serving
 at_work "$server"
+
+# A depot's file, at rest and open.
+"$depot" depot_rest.db >/dev/null
+"$depot" depot_open.db >/dev/null
+"$depot" depot_open.db stay >depot.out & pids+=($!)
+await depot.out ready
+for file in depot_rest.db depot_open.db; do
+    see 0 'depot stats' depot stats "$file"
+    see 0 'depot show' depot show "$file"
+    see 0 'depot show' depot show "$file" acme user 1
+    see 0 'depot show' depot show "$file" acme user binary
+    see 0 'depot pending' depot pending "$file"
+    see 0 'depot pending --damaged' depot pending "$file" --damaged
+    see 0 'depot retry' depot retry "$file" 1
+    see 0 'depot drop' depot drop "$file" 2
+done
 
 # Commands without a target.
 see 0 version version

@@ -650,15 +650,11 @@ void hf_cache_trim(hf_cache *cache, uint64_t bytes)
     clean_up(cache, &left, NULL);
 }
 
-hf_status hf_cache_stats(hf_cache *cache, hf_cache_counts *ret_counts)
+void hf_cache_count(hf_cache *cache, hf_cache_counts *ret_counts)
 {
-    if (cache == NULL || ret_counts == NULL) {
-        return hf_raise(HF_ERR_MISUSE, "hf_cache_stats needs a cache and a place for the counts");
-    }
-    HF_VERB_ENTER(self, hf_cache_stats, cache->rt);
     if (cache->s3 != NULL) {
         hf_s3_counts(cache->s3, ret_counts);
-        HF_LEAVE(self, HF_OK);
+        return;
     }
     hf_spin_lock(&cache->lock);
     *ret_counts = (hf_cache_counts){
@@ -670,5 +666,14 @@ hf_status hf_cache_stats(hf_cache *cache, hf_cache_counts *ret_counts)
         .evictions = cache->evictions,
     };
     hf_spin_unlock(&cache->lock);
+}
+
+hf_status hf_cache_stats(hf_cache *cache, hf_cache_counts *ret_counts)
+{
+    if (cache == NULL || ret_counts == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_cache_stats needs a cache and a place for the counts");
+    }
+    HF_VERB_ENTER(self, hf_cache_stats, cache->rt);
+    hf_cache_count(cache, ret_counts);
     HF_LEAVE(self, HF_OK);
 }

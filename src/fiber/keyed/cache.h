@@ -23,6 +23,9 @@ bool hf_cache_sweep(hf_cache *cache, uint64_t *cursor, size_t portion, hf_cache_
 /* Evicts entries, in the order of eviction, until at most `bytes` are left, or only pinned entries. */
 void hf_cache_trim(hf_cache *cache, uint64_t bytes);
 
+/* hf_cache_stats, also inside the library. */
+void hf_cache_count(hf_cache *cache, hf_cache_counts *ret_counts);
+
 /* The hash by which an S3-FIFO cache finds a key. The low bits choose the shard, the bits from 20 to 39 make a ghost. */
 uint64_t hf_cache_hash(const hf_cache *cache, const void *key, size_t key_len);
 

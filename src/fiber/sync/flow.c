@@ -315,6 +315,25 @@ static hf_status emit(hf_fiber *self, hf_emitter *run, const void *value)
     return HF_OK;
 }
 
+void hf_flow_tell(hf_flow *flow, const void *value)
+{
+    hf_assert(hf_flow_is_hot(flow));
+    hf_emitter *run = flow->current;
+    hf_claimed claimed = {NULL, NULL};
+    hf_fiber *self = hf_enter(flow->rt);
+    if (self == NULL) {
+        return;
+    }
+    hf_sync_point(self);
+    hf_spin_lock(&flow->lock);
+    if (!run->ended) {
+        deliver(run, value, &claimed); /* which asserts that no collector is full and has HF_FLOW_BUFFER */
+    }
+    hf_spin_unlock(&flow->lock);
+    hf_claimed_wake(&claimed, HF_OK);
+    hf_leave(self);
+}
+
 hf_status hf_emit(hf_emitter *emitter, const void *value)
 {
     HF_VERB_ENTER(self, hf_emit, emitter != NULL ? emitter->flow->rt : NULL);

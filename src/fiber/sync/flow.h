@@ -65,6 +65,10 @@ void hf_flow_run_unref(hf_emitter *run);
 /* Under flow->lock. Waiters that the caller must wake with HF_OK are added to `claimed`. */
 void hf_flow_pump(hf_emitter *run, hf_claimed *claimed); /* delivers for waiting emitters while there is room */
 
+/* hf_flow_emit for a hot flow whose collectors all drop: never waits, also where the caller is canceled, and does nothing when the
+ * flow was closed. Outside the library. */
+void hf_flow_tell(hf_flow *flow, const void *value);
+
 /* Shared by the verbs of flows and collectors. */
 static inline bool hf_flow_is_hot(const hf_flow *flow)
 {

@@ -4,6 +4,7 @@
  *     thread 0: user code, fiber 'spin' #0
  *     thread 1: idle
  *     zombie activity="charge",id="5",attempt="2",workflow="order-1",run="...": canceled 12.003 s ago
+ *     depot 'users': 1 fetch, 0 sends, ...
  *     scope 'main' x.0: join all, forked 1, running 1, ok 0, failed 0, canceled 0, open 1.204 s, of a thread in hf_join
  *       fiber 'main' #0: waiting in hf_join on 'workers', 1.204 s old, thread 1, stack used up to 3040 of 60512 bytes
  *           at hf_sched_leave+0x4d (app)
@@ -19,6 +20,7 @@
 #include "fiber/enter.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/backtrace.h"
+#include "fiber/watch/panel.h"
 #include "fiber/watch/snapshot.h"
 #include "fiber/watch/text.h"
 #include "fiber/watch/zombies.h"
@@ -352,7 +354,26 @@ static void count_kinds(const hf_snapshot *snap, uint32_t *ret_branches, uint32_
 
 static const char *const THREAD_WORDS[] = {"idle", "user code", "dumping"};
 
-static void write_text(writer *w, const hf_runtime *rt)
+static void text_panel(void *arg, hf_panel *panel)
+{
+    writer *w = arg;
+    hf_buf_putf(&w->buf, "%s ", panel->kind);
+    put_name(&w->buf, panel->name);
+    hf_buf_puts(&w->buf, ": ");
+    panel->dump(panel, &w->buf, NULL);
+}
+
+static void json_panel(void *arg, hf_panel *panel)
+{
+    writer *w = arg;
+    hf_json_object(&w->json);
+    hf_json_key_string(&w->json, "kind", panel->kind);
+    hf_json_key_string(&w->json, "name", panel->name);
+    panel->dump(panel, NULL, &w->json);
+    hf_json_end(&w->json);
+}
+
+static void write_text(writer *w, hf_runtime *rt)
 {
     const hf_snapshot *snap = w->snap;
     uint32_t branches = 0;
@@ -382,13 +403,14 @@ static void write_text(writer *w, const hf_runtime *rt)
         put_span(&w->buf, w->zombies.all[i].age_ns);
         hf_buf_puts(&w->buf, " ago\n");
     }
+    hf_panels_each(rt, text_panel, w);
     bool whole = each_node(w, text_node);
     if (!whole || snap->is_cut) {
         hf_buf_putf(&w->buf, "... cut: the tree is larger than a dump may be; %u nodes were written\n", w->written);
     }
 }
 
-static void write_json(writer *w, const hf_runtime *rt)
+static void write_json(writer *w, hf_runtime *rt)
 {
     const hf_snapshot *snap = w->snap;
     hf_json *json = &w->json;
@@ -416,6 +438,10 @@ static void write_json(writer *w, const hf_runtime *rt)
         hf_zombie_json(json, &w->zombies.all[i]);
         hf_json_end(json);
     }
+    hf_json_end(json);
+    hf_json_key(json, "panels");
+    hf_json_array(json);
+    hf_panels_each(rt, json_panel, w);
     hf_json_end(json);
     hf_json_key(json, "nodes");
     hf_json_array(json);

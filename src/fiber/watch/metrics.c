@@ -9,7 +9,7 @@
  * fiber-N1  An entry is found by its text and keeps a copy of it: a name need not outlive its scope.
  * fiber-N2  A table has at most HF_SCOPE_NAMES_MAX names. Further names, and names without memory, are added to
  *           `other`. */
-#include "fiber/watch/metrics.h"
+#include "fiber/watch/metrics_private.h"
 
 #include "base/json.h"
 #include "fiber/crew/crew_private.h"
@@ -26,44 +26,16 @@ const char hf_unnamed_shield[] = "shield";
 
 enum { SLOTS_FIRST = 16, NAME_LEN_MAX = 128 };
 
-enum { HISTOGRAM_COUNT = 32 }; /* classes of a histogram: powers of two of microseconds */
-
-typedef struct figures {
-    uint64_t count; /* scopes closed */
-    uint64_t forks; /* children they had */
-    uint64_t sum_us;
-    uint64_t max_us;
-    uint64_t classes[HISTOGRAM_COUNT]; /* class 0: below 1 us; class k: from 2^(k-1) to 2^k us; the last: the rest */
-} figures;
-
-typedef struct entry {
-    struct entry *next; /* in the order of first use */
-    uint64_t hash;
-    figures figures;
-    size_t len;
-    char name[];
-} entry;
-
-struct hf_scope_names {
-    entry *first;
-    entry *last;
-    entry *recent; /* found last: a loop closes the same scope again and again */
-    size_t count;
-    entry **slots;
-    size_t slot_count; /* a power of two, at least twice `count` */
-    figures other;
-};
-
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
 static void names_deinit(hf_runtime *rt, hf_scope_names *names)
 {
-    for (entry *at = names->first; at != NULL;) {
-        entry *next = at->next;
+    for (hf_scope_entry *at = names->first; at != NULL;) {
+        hf_scope_entry *next = at->next;
         hf_rt_free(rt, at, sizeof *at + at->len + 1);
         at = next;
     }
-    hf_rt_free(rt, names->slots, names->slot_count * sizeof(entry *));
+    hf_rt_free(rt, names->slots, names->slot_count * sizeof(hf_scope_entry *));
     *names = (hf_scope_names){0};
 }
 
@@ -77,11 +49,11 @@ static uint64_t hash_of(const char *name, size_t len)
 }
 
 /* Where the name is, or would be. */
-static entry **slot_of(const hf_scope_names *names, uint64_t hash, const char *name, size_t len)
+static hf_scope_entry **slot_of(const hf_scope_names *names, uint64_t hash, const char *name, size_t len)
 {
     hf_assert(names->count < names->slot_count); /* or the search would not end */
     for (uint64_t at = hash;; at++) {
-        entry **slot = &names->slots[at & (names->slot_count - 1)];
+        hf_scope_entry **slot = &names->slots[at & (names->slot_count - 1)];
         if (*slot == NULL || ((*slot)->hash == hash && (*slot)->len == len && memcmp((*slot)->name, name, len) == 0)) {
             return slot;
         }
@@ -91,29 +63,29 @@ static entry **slot_of(const hf_scope_names *names, uint64_t hash, const char *n
 static bool names_grow(hf_runtime *rt, hf_scope_names *names)
 {
     size_t slot_count = names->slot_count > 0 ? names->slot_count * 2 : SLOTS_FIRST;
-    entry **slots = hf_rt_alloc(rt, slot_count * sizeof(entry *));
+    hf_scope_entry **slots = hf_rt_alloc(rt, slot_count * sizeof(hf_scope_entry *));
     if (slots == NULL) {
         return false;
     }
-    hf_rt_free(rt, names->slots, names->slot_count * sizeof(entry *));
+    hf_rt_free(rt, names->slots, names->slot_count * sizeof(hf_scope_entry *));
     names->slots = slots;
     names->slot_count = slot_count;
-    for (entry *at = names->first; at != NULL; at = at->next) {
+    for (hf_scope_entry *at = names->first; at != NULL; at = at->next) {
         *slot_of(names, at->hash, at->name, at->len) = at;
     }
     return true;
 }
 
 /* Never NULL: fiber-N2. */
-static figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *name)
+static hf_scope_figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *name)
 {
-    entry *recent = names->recent;
+    hf_scope_entry *recent = names->recent;
     if (HF_LIKELY(recent != NULL) && recent->len < NAME_LEN_MAX && strcmp(recent->name, name) == 0) {
         return &recent->figures; /* a copy that was not cut */
     }
     size_t len = strnlen(name, NAME_LEN_MAX);
     uint64_t hash = hash_of(name, len);
-    entry **slot = names->slot_count > 0 ? slot_of(names, hash, name, len) : NULL;
+    hf_scope_entry **slot = names->slot_count > 0 ? slot_of(names, hash, name, len) : NULL;
     if (HF_LIKELY(slot != NULL && *slot != NULL)) {
         names->recent = *slot;
         return &(*slot)->figures;
@@ -121,7 +93,7 @@ static figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *nam
     if (names->count == HF_SCOPE_NAMES_MAX || ((names->count + 1) * 2 > names->slot_count && !names_grow(rt, names))) {
         return &names->other;
     }
-    entry *fresh = hf_rt_alloc(rt, sizeof *fresh + len + 1);
+    hf_scope_entry *fresh = hf_rt_alloc(rt, sizeof *fresh + len + 1);
     if (fresh == NULL) {
         return &names->other;
     }
@@ -146,7 +118,7 @@ static figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *nam
 static unsigned class_of(uint64_t us)
 {
     unsigned class = us == 0 ? 0 : 64 - (unsigned)__builtin_clzll(us);
-    return class < HISTOGRAM_COUNT ? class : HISTOGRAM_COUNT - 1;
+    return class < HF_HISTOGRAM_COUNT ? class : HF_HISTOGRAM_COUNT - 1;
 }
 
 void hf_metrics_scope(hf_sched *sched, const hf_scope *scope)
@@ -163,7 +135,7 @@ void hf_metrics_scope(hf_sched *sched, const hf_scope *scope)
     }
     int64_t ns = hf_rt_now(rt).ns - scope->opened_ns;
     uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;
-    figures *into = names_get(rt, sched->names, scope->name);
+    hf_scope_figures *into = names_get(rt, sched->names, scope->name);
     into->count++;
     into->forks += scope->tally.forked;
     into->sum_us += us;
@@ -182,13 +154,13 @@ void hf_metrics_deinit(hf_sched *sched)
 
 /* ---- Adding up --------------------------------------------------------------------------------------------------- */
 
-static void add(figures *into, const figures *from)
+static void add(hf_scope_figures *into, const hf_scope_figures *from)
 {
     into->count += from->count;
     into->forks += from->forks;
     into->sum_us += from->sum_us;
     into->max_us = from->max_us > into->max_us ? from->max_us : into->max_us;
-    for (int i = 0; i < HISTOGRAM_COUNT; i++) {
+    for (int i = 0; i < HF_HISTOGRAM_COUNT; i++) {
         into->classes[i] += from->classes[i];
     }
 }
@@ -201,7 +173,7 @@ static void add_up(hf_runtime *rt, hf_scope_names *total)
         if (names == NULL) {
             continue;
         }
-        for (const entry *at = names->first; at != NULL; at = at->next) {
+        for (const hf_scope_entry *at = names->first; at != NULL; at = at->next) {
             add(names_get(rt, total, at->name), &at->figures);
         }
         add(&total->other, &names->other);
@@ -211,17 +183,6 @@ static void add_up(hf_runtime *rt, hf_scope_names *total)
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-/* One list for both forms. */
-#define COUNTERS(X) \
-    X(forks)        \
-    X(joins)        \
-    X(switches)     \
-    X(steals)       \
-    X(wakes_remote) \
-    X(pool_calls)   \
-    X(pool_depth)   \
-    X(pool_threads) X(fibers) X(branches) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
-
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {
     hf_buf_puts(buf, key);
@@ -230,19 +191,19 @@ static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t v
     hf_buf_putf(buf, "} %llu\n", (unsigned long long)value);
 }
 
-static void text_figures(hf_buf *buf, const char *name, const figures *from)
+static void text_figures(hf_buf *buf, const char *name, const hf_scope_figures *from)
 {
     text_line(buf, "scope.forks", name, from->forks);
     text_line(buf, "scope.duration.count", name, from->count);
     text_line(buf, "scope.duration.sum_us", name, from->sum_us);
     text_line(buf, "scope.duration.max_us", name, from->max_us);
-    for (int i = 0; i < HISTOGRAM_COUNT; i++) {
+    for (int i = 0; i < HF_HISTOGRAM_COUNT; i++) {
         if (from->classes[i] == 0) {
             continue;
         }
         hf_buf_puts(buf, "scope.duration.class{name=");
         hf_json_quote(buf, name, strlen(name));
-        if (i < HISTOGRAM_COUNT - 1) {
+        if (i < HF_HISTOGRAM_COUNT - 1) {
             hf_buf_putf(buf, ",below_us=\"%llu\"", 1ULL << i);
         } else {
             hf_buf_puts(buf, ",below_us=\"inf\"");
@@ -251,25 +212,42 @@ static void text_figures(hf_buf *buf, const char *name, const figures *from)
     }
 }
 
-static void write_text(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies)
+static void text_panel(hf_buf *buf, const hf_panel_shown *shown)
 {
-#define COUNTER_LINE(field) hf_buf_putf(buf, #field " %llu\n", (unsigned long long)stats->field);
-    COUNTERS(COUNTER_LINE)
+    for (size_t i = 0; i < shown->count; i++) {
+        const hf_figure *figure = &shown->figures[i];
+        hf_buf_putf(buf, "%s.%s{name=", shown->kind, figure->name);
+        hf_json_quote(buf, shown->name, strlen(shown->name));
+        if (figure->label != NULL) {
+            hf_buf_putf(buf, ",%s=\"%s\"", figure->label, figure->word);
+        }
+        hf_buf_putf(buf, "} %llu\n", (unsigned long long)figure->value);
+    }
+}
+
+static void write_text(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies,
+                       const hf_panel_shown *shown)
+{
+#define COUNTER_LINE(field, type, help) hf_buf_putf(buf, #field " %llu\n", (unsigned long long)stats->field);
+    HF_METRIC_COUNTERS(COUNTER_LINE)
 #undef COUNTER_LINE
     for (int i = 0; i < zombies->count; i++) {
         hf_buf_puts(buf, "zombie.age_us{");
         hf_zombie_fields(buf, &zombies->all[i]);
         hf_buf_putf(buf, "} %lld\n", (long long)(zombies->all[i].age_ns / 1000));
     }
-    for (const entry *at = names->first; at != NULL; at = at->next) {
+    for (const hf_scope_entry *at = names->first; at != NULL; at = at->next) {
         text_figures(buf, at->name, &at->figures);
     }
     if (names->other.count > 0) {
         text_figures(buf, "other", &names->other);
     }
+    for (; shown != NULL; shown = shown->next) {
+        text_panel(buf, shown);
+    }
 }
 
-static void json_figures(hf_json *json, const char *name, const figures *from)
+static void json_figures(hf_json *json, const char *name, const hf_scope_figures *from)
 {
     hf_json_object(json);
     hf_json_key_string(json, "name", name);
@@ -281,12 +259,12 @@ static void json_figures(hf_json *json, const char *name, const figures *from)
     hf_json_key_uint(json, "max_us", from->max_us);
     hf_json_key(json, "classes");
     hf_json_array(json);
-    for (int i = 0; i < HISTOGRAM_COUNT; i++) {
+    for (int i = 0; i < HF_HISTOGRAM_COUNT; i++) {
         if (from->classes[i] == 0) {
             continue;
         }
         hf_json_object(json);
-        if (i < HISTOGRAM_COUNT - 1) {
+        if (i < HF_HISTOGRAM_COUNT - 1) {
             hf_json_key_uint(json, "below_us", UINT64_C(1) << i);
         } else {
             hf_json_key_string(json, "below_us", NULL);
@@ -299,15 +277,40 @@ static void json_figures(hf_json *json, const char *name, const figures *from)
     hf_json_end(json);
 }
 
-static void write_json(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies)
+/* Numbers that differ by a label are members of an object: "hits": {"memory": 5, "source": 2}. */
+static void json_panel(hf_json *json, const hf_panel_shown *shown)
+{
+    hf_json_object(json);
+    hf_json_key_string(json, "kind", shown->kind);
+    hf_json_key_string(json, "name", shown->name);
+    for (size_t i = 0; i < shown->count; i++) {
+        const hf_figure *figure = &shown->figures[i];
+        if (figure->label == NULL) {
+            hf_json_key_uint(json, figure->name, figure->value);
+            continue;
+        }
+        if (i == 0 || strcmp(shown->figures[i - 1].name, figure->name) != 0) {
+            hf_json_key(json, figure->name);
+            hf_json_object(json);
+        }
+        hf_json_key_uint(json, figure->word, figure->value);
+        if (i + 1 == shown->count || strcmp(shown->figures[i + 1].name, figure->name) != 0) {
+            hf_json_end(json);
+        }
+    }
+    hf_json_end(json);
+}
+
+static void write_json(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies,
+                       const hf_panel_shown *shown)
 {
     hf_json json;
     hf_json_init(&json, buf);
     hf_json_object(&json);
     hf_json_key(&json, "counters");
     hf_json_object(&json);
-#define COUNTER_KEY(field) hf_json_key_uint(&json, #field, stats->field);
-    COUNTERS(COUNTER_KEY)
+#define COUNTER_KEY(field, type, help) hf_json_key_uint(&json, #field, stats->field);
+    HF_METRIC_COUNTERS(COUNTER_KEY)
 #undef COUNTER_KEY
     hf_json_end(&json);
     hf_json_key(&json, "zombies");
@@ -320,11 +323,17 @@ static void write_json(hf_buf *buf, const hf_stats *stats, const hf_scope_names 
     hf_json_end(&json);
     hf_json_key(&json, "scopes");
     hf_json_array(&json);
-    for (const entry *at = names->first; at != NULL; at = at->next) {
+    for (const hf_scope_entry *at = names->first; at != NULL; at = at->next) {
         json_figures(&json, at->name, &at->figures);
     }
     if (names->other.count > 0) {
         json_figures(&json, "other", &names->other);
+    }
+    hf_json_end(&json);
+    hf_json_key(&json, "panels");
+    hf_json_array(&json);
+    for (; shown != NULL; shown = shown->next) {
+        json_panel(&json, shown);
     }
     hf_json_end(&json);
     hf_json_end(&json);
@@ -348,22 +357,31 @@ hf_status hf_metrics_with(hf_runtime *runtime, char **ret_text, const hf_metrics
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
+    if (options->json && options->prometheus) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "hf_metrics writes one form: .json or .prometheus"));
+    }
     hf_zombies zombies = {0};
     if (hf_zombies_get(&op, rt, &zombies) != HF_OK) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
     hf_scope_names total = {0};
     add_up(rt, &total);
+    bool is_whole = false;
+    hf_panel_shown *shown = hf_panels_show(rt, &is_whole);
     hf_buf buf;
     hf_buf_init(&buf, rt->allocator, HF_TEXT_LEN_MAX);
     if (options->json) {
-        write_json(&buf, &stats, &total, &zombies);
+        write_json(&buf, &stats, &total, &zombies, shown);
+    } else if (options->prometheus) {
+        hf_metrics_prometheus(&buf, &stats, &total, shown);
     } else {
-        write_text(&buf, &stats, &total, &zombies);
+        write_text(&buf, &stats, &total, &zombies, shown);
     }
     names_deinit(rt, &total);
+    hf_panels_shown_free(rt, shown);
     hf_zombies_free(rt, &zombies);
-    hf_status status = hf_text_give(&op, &buf, ret_text);
+    hf_status status = is_whole ? hf_text_give(&op, &buf, ret_text)
+                                : hf_fail(&op, HF_ERR_NOMEM, "no memory for the numbers of a depot");
     hf_buf_deinit(&buf);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }

@@ -44,6 +44,8 @@ static hf_status make_nowhere(void *arg)
     REFUSED(hf_runtime_stats(NULL, NULL), HF_ERR_MISUSE, "a place for the numbers");
     REFUSED(hf_dump(NULL, NULL), HF_ERR_MISUSE, "a place for the text");
     REFUSED(hf_metrics(NULL, NULL, .json = true), HF_ERR_MISUSE, "a place for the text");
+    char *forms = NULL;
+    REFUSED(hf_metrics(NULL, &forms, .json = true, .prometheus = true), HF_ERR_INVALID, "one form");
     REFUSED(hf_listener_open("tcp:127.0.0.1:0", NULL), HF_ERR_MISUSE, "a place for the listener");
     REFUSED(hf_conn_open("tcp:127.0.0.1:1", NULL), HF_ERR_MISUSE, "a place for the connection");
     REFUSED(hf_file_open("x", HF_FILE_READ, NULL), HF_ERR_MISUSE, "a place for the file");
@@ -219,6 +221,7 @@ static hf_status no_depot(void *arg)
     REFUSED(hf_depot_trim(NULL, 0), HF_ERR_MISUSE, "hf_depot_trim needs a depot");
     REFUSED(hf_depot_online(NULL, true), HF_ERR_MISUSE, "hf_depot_online needs a depot");
     REFUSED(hf_depot_stat(NULL, &counts), HF_ERR_MISUSE, "hf_depot_stat needs a depot");
+    REFUSED(hf_depot_events(NULL, NULL), HF_ERR_MISUSE, "hf_depot_events needs a depot");
     REFUSED(hf_depot_pending(NULL, NULL, NULL), HF_ERR_MISUSE, "hf_depot_pending needs a depot");
     REFUSED(hf_depot_retry(NULL, 1), HF_ERR_MISUSE, "hf_depot_retry needs a depot");
     REFUSED(hf_depot_drop(NULL, 1), HF_ERR_MISUSE, "hf_depot_drop needs a depot");
@@ -298,6 +301,7 @@ static hf_status odd_calls_of_a_depot(void *arg)
     REFUSED(hf_depot_invalidate_namespace(depot, NULL), HF_ERR_INVALID, "namespace");
     REFUSED(hf_depot_trim(depot, -7), HF_ERR_INVALID, "-7 bytes");
     REFUSED(hf_depot_stat(depot, NULL), HF_ERR_MISUSE, "a place for the counts");
+    REFUSED(hf_depot_events(depot, NULL), HF_ERR_MISUSE, "a place for the collector");
     REFUSED(hf_depot_pending(depot, NULL, NULL), HF_ERR_MISUSE, "a function");
     REFUSED(hf_depot_retry(depot, 7), HF_ERR_NOT_FOUND, "7");
     REFUSED(hf_depot_watch(depot, key, NULL), HF_ERR_MISUSE, "a place for the watcher");

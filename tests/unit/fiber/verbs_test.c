@@ -876,6 +876,8 @@ static bool see_write(void *arg, const hf_depot_pending_write *write)
     (void)write;
     return true;
 }
+CALL_NEW(hf_depot_events, hf_collector, hf_collector_close, t->depot, &made)
+LOOK(hf_depot_news_name, hf_depot_news_name(HF_NEWS_SENT))
 CALL(hf_depot_pending, hf_depot_pending(t->depot, see_write, NULL))
 CALL(hf_depot_retry, hf_depot_retry(t->depot, 1000))
 CALL(hf_depot_drop, hf_depot_drop(t->depot, 1000))

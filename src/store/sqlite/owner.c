@@ -1,29 +1,27 @@
 /* One owner per file. A program that opens a database first locks the file PATH-owner beside it, and keeps the lock
  * until it has closed the database. So a second opener, in this process or another, gets an error that names the owner
- * instead of an error of SQLite, and tools know whether to open a file or to ask the program that has it open
- * (admin.c).
+ * instead of an error of SQLite, and tools know whether to open a file or to ask the program that has it open.
  *
  * A tool that reads a file at rest holds the lock, too, but marks it as brief: a program that starts meanwhile waits
  * for the tool instead of failing.
  *
  * The kernel's lock, not the file, says that there is an owner: a lock file that a crash left behind does no harm. A
  * program that opens the database through a hard link finds another lock file; then SQLite's own lock keeps it out. */
-#include "open/open.h"
+#include "store/sqlite/owner.h"
 
 #include <stdio.h>
 
 enum { PAUSE_MS = 10, TRIES_MAX = 500 }; /* wait up to five seconds for a tool */
 
-static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t holder)
+static hf_status explain(hf_op *op, hf_status status, const hf_table_set *tables, const char *path, int64_t holder)
 {
     char why[HF_MESSAGE_LEN_MAX];
     (void)snprintf(why, sizeof why, "%s", op->message);
     switch ((int)status) {
     case HF_ERR_EXISTS:
         if (holder > 0) {
-            return hf_fail(op, status,
-                           "%s is open in process %lld: stop that process first, or ask it (holdfast db stats %s)",
-                           path, (long long)holder, path);
+            return hf_fail(op, status, "%s is open in process %lld: stop that process first, or ask it (%s %s)", path,
+                           (long long)holder, tables->looked_at_with, path);
         }
         if (holder < 0) {
             return hf_fail(op, status, "%s is being read by a tool, process %lld: try again when the tool has ended",
@@ -56,6 +54,12 @@ static void sleep_ms(hf_env *env, int64_t ms)
 hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_file_owner *ret_owner,
                              int64_t *ret_holder)
 {
+    return hf_file_owner_take_of(op, env, &hf_engine_tables, path, is_brief, ret_owner, ret_holder);
+}
+
+hf_status hf_file_owner_take_of(hf_op *op, hf_env *env, const hf_table_set *tables, const char *path, bool is_brief,
+                                hf_file_owner *ret_owner, int64_t *ret_holder)
+{
     hf_file_owner owner = {.fd = -1};
     int64_t holder = 0;
     if (!hf_beside(path, "-owner", owner.path)) {
@@ -72,7 +76,7 @@ hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_b
     }
     *ret_holder = holder;
     if (status != HF_OK) {
-        return explain(op, status, path, holder);
+        return explain(op, status, tables, path, holder);
     }
     *ret_owner = owner;
     return HF_OK;
