@@ -22,6 +22,7 @@
 #include <holdfast/keyed.h>
 #include <holdfast/list.h>
 #include <holdfast/local.h>
+#include <holdfast/pages.h>
 #include <holdfast/payload.h>
 #include <holdfast/plugin.h>
 #include <holdfast/process.h>

@@ -20,6 +20,7 @@ unsigned hf_depot_origin(hf_depot *depot, hf_str key)
     if (depot->options.origin_of == NULL || !hf_depot_key_unpack(key, &parts)) {
         return 0;
     }
+    parts.type += hf_page_mark_len(parts.type);
     return depot->options.origin_of(depot->options.state, parts) % HF_ORIGINS;
 }
 
@@ -111,6 +112,12 @@ static hf_status call_fetch(void *arg)
 static hf_status check_reply(hf_depot_flight *flight)
 {
     hf_reply *reply = &flight->reply;
+    if (flight->query != NULL && !reply->is_page) {
+        flight->why = HF_REPLY_INVALID;
+        return hf_raise(HF_ERR_INVALID,
+                        "the fetcher of depot '%s' was asked for a page, and returned HF_OK without hf_reply_page",
+                        flight->depot->name);
+    }
     if (reply->value == NULL && !reply->is_not_modified) {
         flight->why = HF_REPLY_INVALID;
         return hf_raise(HF_ERR_INVALID, "the fetcher of depot '%s' returned HF_OK without a value",
@@ -131,6 +138,10 @@ static hf_status flight_run(hf_work *work)
     fetching one = {.flight = flight};
     bool is_key = hf_depot_key_unpack(hf_slot_key(flight->slot), &one.request.key);
     hf_assert(is_key);
+    one.request.key.type += hf_page_mark_len(one.request.key.type);
+    one.request.page = flight->direction;
+    one.request.token = hf_value_text(flight->token);
+    one.request.page_size = flight->page_size;
     one.request.etag = hf_value_text(flight->etag);
     one.request.last_modified = hf_value_text(flight->last_modified);
     one.request.urgency = flight->urgency;
@@ -189,11 +200,16 @@ static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
     }
     hf_assert(flight->is_over && hf_list_is_empty(&flight->waiters));
     hf_slot *slot = flight->slot;
+    hf_slot *query = flight->query;
     hf_reply_clear(&flight->reply);
+    hf_value_unref(flight->token);
     hf_value_unref(flight->etag);
     hf_value_unref(flight->last_modified);
     hf_box_unref(flight->failure);
     hf_rt_free(depot->rt, flight, sizeof *flight);
+    if (query != NULL) {
+        hf_slot_let_go(depot, query);
+    }
     hf_slot_let_go(depot, slot);
 }
 
@@ -214,6 +230,10 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
         hf_list_remove(&flight->node);
     }
     hf_watch_landed(slot);
+    hf_pages_ended(depot, flight);
+    if (depot->flight_count == 0) {
+        hf_stir_forget(depot);
+    }
     flight_unref(depot, flight);
 }
 
@@ -258,6 +278,7 @@ static void queue_up(hf_depot *depot, hf_depot_flight *flight)
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
     hf_slot *slot = flight->slot;
     flight->began = depot->stir;
+    flight->began_at = hf_depot_wall(depot);
     flight->answers = slot->answers;
     flight->is_void = false;
     flight->is_probe = false;
@@ -298,10 +319,19 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
     flight->origin = hf_depot_origin(depot, hf_slot_key(slot));
     hf_list_init(&flight->waiters);
     hf_reply_init(&flight->reply, depot->rt, (size_t)depot->options.value_max);
+    flight->reply.takes_records = true;
+    flight->reply.takes_partial = depot->options.merge != NULL;
+    flight->reply.key = hf_slot_key(slot);
     slot->flight = flight;
     depot->flight_count++;
     hf_list_push_back(&depot->all_flights, &flight->in_all);
     queue_up(depot, flight);
+    const hf_paging *paging = hf_paging_find(depot, hf_slot_key(slot));
+    if (paging != NULL) {
+        flight->page_size = paging->page_size;
+        flight->reply.window_max = paging->window_max;
+        hf_pages_began(depot, flight);
+    }
     return flight;
 }
 
@@ -401,6 +431,13 @@ static int64_t date_of(const hf_value *text)
     return (((days * 24 + number[2]) * 60 + number[3]) * 60 + number[4]) * INT64_C(1000000000);
 }
 
+bool hf_flight_is_before_delete(hf_depot *depot, const hf_slot *slot, const hf_value *last_modified)
+{
+    return slot->entry.kind == HF_ENTRY_DELETED && !hf_entry_is_unusable(depot, slot->space, &slot->entry) &&
+           hf_rule_age(hf_depot_wall(depot), slot->entry.validated_at) <= HF_TOMBSTONE_NS &&
+           date_of(last_modified) <= slot->entry.validated_at;
+}
+
 /* The entry after a fetch that brought something. */
 static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_depot_entry *next)
 {
@@ -478,11 +515,12 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     hf_entry_copy(&change->next, &slot->entry);
     change->place = HF_DEPOT_FETCHER;
-    if (flight->status == HF_OK && slot->entry.kind == HF_ENTRY_DELETED && flight->reply.value != NULL &&
-        !hf_entry_is_unusable(depot, slot->space, &slot->entry) &&
-        hf_rule_age(hf_depot_wall(depot), slot->entry.validated_at) <= HF_TOMBSTONE_NS &&
-        date_of(flight->reply.last_modified) <= slot->entry.validated_at) {
-        change->is_ignored = true; /* from before the delete */
+    if (flight->status == HF_OK && flight->query != NULL) {
+        return hf_page_decide(depot, change);
+    }
+    if (flight->status == HF_OK && flight->reply.value != NULL &&
+        hf_flight_is_before_delete(depot, slot, flight->reply.last_modified)) {
+        change->is_ignored = true;
         return HF_OK;
     }
     bool is_answer =
@@ -547,7 +585,7 @@ static void fly_again(hf_depot *depot, hf_depot_flight *flight)
         end_by_close(depot, flight);
         return;
     }
-    if (++flight->rounds >= ROUNDS_MAX) {
+    if (++flight->rounds >= ROUNDS_MAX || (flight->query != NULL && !hf_page_aim(depot, flight))) {
         flight->status = HF_ERR_CONFLICT;
         hf_box_unref(flight->failure);
         flight->failure = hf_box_new(depot->rt, HF_ERR_CONFLICT, NULL, "hf_depot_get",
@@ -592,6 +630,31 @@ static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
     flight_unref(depot, flight);
 }
 
+/* The changes of other keys that go with the landing; `*ret_group` is NULL if there are none. False: no memory. */
+static bool make_group(hf_depot *depot, hf_depot_flight *flight, hf_change_group **ret_group)
+{
+    if (flight->status != HF_OK || (flight->reply.record_count == 0 && flight->query == NULL)) {
+        return true;
+    }
+    hf_change_group *group = hf_change_group_new(depot);
+    if (group == NULL) {
+        return false;
+    }
+    hf_change *window = flight->query != NULL ? hf_page_change_new(depot, flight) : NULL;
+    if ((flight->query != NULL && window == NULL) || !hf_records_add_changes(depot, flight, group)) {
+        if (window != NULL) {
+            hf_change_free(depot, window);
+        }
+        hf_rt_free(depot->rt, group, sizeof *group);
+        return false;
+    }
+    if (window != NULL) {
+        hf_change_group_add(group, window);
+    }
+    *ret_group = group;
+    return true;
+}
+
 static void act_landed(hf_depot *depot, hf_post *post)
 {
     hf_depot_flight *flight = HF_CONTAINER(post, hf_depot_flight, landed);
@@ -628,6 +691,11 @@ static void act_landed(hf_depot *depot, hf_post *post)
         return;
     }
     hf_change *change = hf_change_new(depot, flight->slot);
+    hf_change_group *group = NULL;
+    if (change != NULL && !make_group(depot, flight, &group)) {
+        hf_change_free(depot, change);
+        change = NULL;
+    }
     if (change == NULL) {
         flight->status = HF_ERR_NOMEM;
         hf_box_unref(flight->failure);
@@ -641,7 +709,12 @@ static void act_landed(hf_depot *depot, hf_post *post)
     change->flight = flight; /* with the reference of the work */
     change->decide = decide_landing;
     change->apply = apply_landing;
-    hf_change_begin(depot, change);
+    if (group != NULL) {
+        hf_change_group_add(group, change); /* last: it leads */
+        hf_change_begin_all(depot, group);
+    } else {
+        hf_change_begin(depot, change);
+    }
 }
 
 void hf_flight_end_all(hf_depot *depot)
