@@ -212,7 +212,7 @@ void hf_refs_unwatch(hf_depot *depot, const hf_slot *slot)
     hf_ref_node *node = find(depot, hf_slot_key(slot));
     if (node == NULL || node->watchers == 0) { /* there was no memory for it */
         hf_assert(depot->index.is_overflowed);
-    } else if (--node->watchers == 0) {
+    } else if (--node->watchers == 0 || depot->index.lost > 0) {
         sweep(depot);
     }
     if (depot->index.watched == 0) {

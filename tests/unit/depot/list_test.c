@@ -233,8 +233,10 @@ static hf_status read_lists(void *arg)
         HF_TRY(open_depot(&o, &depot));
         LIST(depot, "L", READINGS[i].expected, .fresh = HF_FRESH_CACHED);
         int fetches = o.user_fetches;
-        LIST(depot, "L", READINGS[i].expected, .members = HF_FRESH_CACHED); /* from memory, but for refusals */
-        HF_CHECK(o.user_fetches <= fetches + 1 && o.list_fetches <= 10);
+        if (strstr(READINGS[i].expected, "denied") == NULL) { /* that one is not asked for again at once */
+            LIST(depot, "L", READINGS[i].expected, .members = HF_FRESH_CACHED);
+        }
+        HF_CHECK(o.user_fetches == fetches && o.list_fetches <= 10);
     }
     return HF_OK;
 }
@@ -444,9 +446,12 @@ static hf_status one_record(size_t row, lent *store)
     USER(depot, "b", what == NAMESPACE ? "-" : "2");
     uint64_t sequence = 0;
     HF_TRY(hf_depot_pending(depot, drop_one, &sequence));
-    if (sequence != 0) {
-        HF_TRY(hf_depot_drop(depot, sequence));
+    hf_status dropped = sequence != 0 ? hf_depot_drop(depot, sequence) : HF_OK;
+    while (dropped == HF_ERR_CONFLICT) { /* it is being sent */
+        HF_TRY(hf_sleep(hf_milliseconds(10)));
+        dropped = hf_depot_drop(depot, sequence);
     }
+    HF_TRY(dropped);
     USER(depot, "a", RECORDS[row].base);
     hf_depot_counts counts;
     HF_TRY(hf_depot_stat(depot, &counts));
@@ -740,8 +745,8 @@ static hf_status watch_lists(void *arg)
     HEARS(watcher);
     HF_TRY(put(depot, "c", "x")); /* M was not read yet: nobody knows that it is a list */
     HEARS_NOTHING(watcher);
-    LIST(depot, "L", "a=x @M .c=x", .fresh = HF_FRESH_CACHED);
-    HEARS(watcher); /* M came */
+    LIST(depot, "L", "a=x @M .c=3", .fresh = HF_FRESH_CACHED);
+    HEARS(watcher); /* M came, with c as the origin has it */
     HF_TRY(put(depot, "c", "y"));
     HEARS(watcher);
     HF_TRY(put(depot, "b", "y"));
@@ -809,7 +814,9 @@ static hf_status watch_cycles(void *arg)
         HEARS(inner);
         HEARS_NOTHING(outer);
         /* N is no list any more */
-        HF_TRY(hf_depot_put(depot, list_key("N"), "plain", 5));
+        HF_AUTO(hf_depot_write_free) hf_depot_write *write = NULL;
+        HF_TRY(hf_depot_put(depot, list_key("N"), "plain", 5, .ret_write = &write));
+        HF_TRY(hf_depot_write_wait(write));
         HEARS(inner);
         HF_TRY(put(depot, "a", "z"));
         HEARS_NOTHING(inner);
@@ -876,7 +883,8 @@ static hf_body trace;
 
 static void one_seed(uint64_t seed)
 {
-    HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 3), trace, NULL, NULL) == HF_OK);
+    hf_status status = hf_sim_run(seed, 1 + (int)(seed % 3), trace, NULL, NULL);
+    HF_CHECK_SAY(status == HF_OK, "it ended with %s", hf_status_name(status));
 }
 
 #define SIMULATED(name, body, seeds)       \

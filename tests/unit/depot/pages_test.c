@@ -701,7 +701,8 @@ static hf_body trace;
 
 static void one_seed(uint64_t seed)
 {
-    HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 3), trace, NULL, NULL) == HF_OK);
+    hf_status status = hf_sim_run(seed, 1 + (int)(seed % 3), trace, NULL, NULL);
+    HF_CHECK_SAY(status == HF_OK, "it ended with %s", hf_status_name(status));
 }
 
 #define SIMULATED(name, body, seeds)          \
