@@ -732,7 +732,9 @@ static hf_status put(hf_depot *depot, const char *id, const char *value)
 static hf_status watch_lists(void *arg)
 {
     (void)arg;
-    origin o = {.lists = {{"L", "a,@M", "a=1"}, {"M", "c", "c=3"}}, .users = {{"b", "2"}}};
+    origin o = {.lists = {{"L", "a,@M", "a=1"}, {"M", "c", "c=3"}},
+                .users = {{"b", "2"}},
+                .list_takes = hf_milliseconds(10)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(open_depot(&o, &depot));
     hf_watcher *watcher = NULL;
