@@ -27,6 +27,7 @@ typedef struct hf_reply hf_reply;
 typedef struct hf_watcher hf_watcher;
 typedef struct hf_depot_write hf_depot_write;
 typedef struct hf_service hf_service; /* service.h */
+typedef struct hf_items hf_items;
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
@@ -67,6 +68,13 @@ typedef enum hf_urgency {
     HF_URGENCY_HIGH
 } hf_urgency;
 
+/* Which page of a query is wanted: see <holdfast/pages.h>. */
+typedef enum hf_page_direction {
+    HF_PAGE_INITIAL, /* the first one, or this is not about pages */
+    HF_PAGE_APPEND,  /* the one after `token` */
+    HF_PAGE_PREPEND  /* the one before `token` */
+} hf_page_direction;
+
 /* Valid until the fetcher returns. */
 typedef struct hf_fetch_request {
     hf_depot_key key;
@@ -75,6 +83,9 @@ typedef struct hf_fetch_request {
     hf_urgency urgency;
     int attempt;         /* from 1 on */
     hf_instant deadline; /* of this attempt; a wait of the fetcher ends there with HF_ERR_TIMEOUT */
+    hf_page_direction page;
+    const char *token; /* of HF_PAGE_APPEND and HF_PAGE_PREPEND: what the origin gave with the page that is there */
+    size_t page_size;  /* items that are wanted; 0 = not said */
 } hf_fetch_request;
 
 /* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified
@@ -112,7 +123,8 @@ typedef hf_status (*hf_patcher)(void *state, const hf_value *value, const void *
 typedef hf_status (*hf_combiner)(void *state, const void *first, size_t first_len, const void *second,
                                  size_t second_len, hf_value **ret_patch);
 /* Two writes of one key that met at the origin: `base` is what both began with (may be NULL), `mine` what this depot
- * wants, `theirs` what the origin has. */
+ * wants, `theirs` what the origin has. For a partial record (hf_reply_add) `base` is NULL, `mine` is what the origin
+ * said before, or NULL, and `theirs` is the record. */
 typedef hf_status (*hf_merger)(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs,
                                hf_value **ret_value);
 
@@ -135,6 +147,18 @@ typedef struct hf_reply_fail_options {
     const char *message; /* a sentence for people; copied */
 } hf_reply_fail_options;
 
+#define HF_REPLY_RECORDS_MAX 1000                   /* records of one reply */
+#define HF_REPLY_BYTES_MAX ((size_t)16 * 1024 * 1024) /* bytes of their values together */
+
+typedef struct hf_reply_add_options {
+    size_t size; /* set by the macro */
+    const char *etag;
+    const char *last_modified;
+    hf_span max_age; /* as of hf_reply_max_age; 0 = not said */
+    /* Only a part of the value: .merge makes the value of it and of the one at hand. */
+    bool partial;
+} hf_reply_add_options;
+
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_conflict {
@@ -149,7 +173,7 @@ typedef struct hf_depot_options {
     hf_fetcher fetch;     /* NULL = nothing is fetched: a depot of local values */
     hf_pusher push;       /* NULL = nothing can be written */
     hf_patcher apply;     /* needed by hf_depot_patch */
-    hf_merger merge;      /* needed by HF_CONFLICT_MERGE */
+    hf_merger merge;      /* needed by HF_CONFLICT_MERGE, and for partial records */
     void *state;          /* of these functions */
     hf_dispatcher *on;    /* where fetch and push run; NULL = on fibers */
     const char *file;     /* "sqlite:users.db" keeps values and writes over a restart; NULL = in memory only */
@@ -211,6 +235,35 @@ typedef struct hf_depot_get_options {
     hf_urgency urgency;
     hf_depot_info *ret_info; /* set on success, and retry_after with HF_ERR_UNAVAILABLE; NULL = not wanted */
 } hf_depot_get_options;
+
+#define HF_DEPOT_LIST_MAX 10000 /* keys of a list, and items of one reading, those of lists inside included */
+#define HF_DEPOT_DEPTH_MAX 8    /* lists inside lists */
+
+typedef struct hf_depot_list_options {
+    size_t size;            /* set by the macro */
+    hf_fresh fresh;         /* of the list itself */
+    hf_span within;         /* the same */
+    hf_fresh members;       /* of its members; HF_FRESH_LOCAL asks the origin for none of them */
+    hf_span members_within; /* the same */
+    hf_span timeout;        /* of the call; 0 or HF_SPAN_UNLIMITED = none */
+    bool force;             /* as of hf_depot_get */
+    hf_urgency urgency;
+    hf_depot_info *ret_info; /* of the list; NULL = not wanted */
+} hf_depot_list_options;
+
+/* A member of a list as it was read. */
+typedef struct hf_item {
+    hf_depot_key key;
+    hf_value *value;  /* borrowed from the hf_items; NULL = there is none, or it could not be read */
+    hf_status status; /* HF_OK; HF_ERR_NOT_FOUND: there is none; else why it could not be read */
+    unsigned depth;   /* 1 = a member of the list that was asked for, 2 = of a list in it, ... */
+    bool is_list;     /* the value is a list */
+    bool is_cut;      /* a list whose members do not follow: it is inside itself, or too deep */
+    bool is_stale;
+    bool is_pending;
+    hf_span age;
+    uint64_t version;
+} hf_item;
 
 typedef enum hf_depot_mode {
     HF_DEPOT_LOCAL_FIRST, /* durable here, visible at once, sent when it can be; the default */
@@ -328,6 +381,8 @@ typedef struct hf_depot_counts {
     uint64_t dead_now;                              /* dead writes that wait for a decision, now */
     uint64_t sending;                               /* writes on their way, now */
     uint64_t breakers_half_open;                    /* that let the next call through to try, now */
+    uint64_t records;          /* values that replies brought besides their own, and that were kept */
+    uint64_t records_left_out; /* those that were older than what is at hand, or could not be merged */
 } hf_depot_counts;
 
 /* A write that waits or is dead. Valid until the function that it was given to returns. */
@@ -343,6 +398,8 @@ typedef struct hf_depot_pending_write {
     char id[HF_WRITE_ID_LEN];
 } hf_depot_pending_write;
 typedef bool hf_depot_pending_visit(void *arg, const hf_depot_pending_write *write);
+/* A key of a list, borrowed from the list. Returns whether it wants the next one. */
+typedef bool hf_depot_key_visit(void *arg, hf_depot_key key);
 
 /* ---- With workflows ---------------------------------------------------------------------------------------------- */
 
@@ -505,10 +562,42 @@ HF_API HF_MUST_USE hf_status hf_depot_drive_with(hf_depot *depot, hf_service *se
  * hf_depot_drive. Does nothing if it is not driven. Fails: as hf_worker_wait. */
 HF_API HF_MUST_USE hf_status hf_depot_undrive(hf_depot *depot);
 
+/* ---- Lists: values that are lists of keys. Their members are values of their own, and a member may itself be a list. */
+
+/* Makes a list, to be put with hf_depot_put; a fetcher uses hf_reply_list. `*ret_value` holds a reference. Fails:
+ * HF_ERR_INVALID: a key; HF_ERR_LIMIT: more than HF_DEPOT_LIST_MAX keys; HF_ERR_NOMEM. */
+HF_API HF_MUST_USE hf_status hf_depot_list_pack(const hf_depot_key *keys, size_t count, hf_value **ret_value);
+/* Calls `visit` for each key of a list, in order. Fails: HF_ERR_INVALID: the value is not a list. */
+HF_API HF_MUST_USE hf_status hf_depot_list_keys(const hf_value *list, hf_depot_key_visit *visit, void *arg);
+/* Reads a list and its members, at most 256 at a time; the members of a list in the list follow it, to the depth
+ * HF_DEPOT_DEPTH_MAX, but not if it is inside itself. A member that is not there, or that cannot be read, has no value.
+ * Fails: as hf_depot_get for the list itself. HF_ERR_INVALID: it is not a list. HF_ERR_LIMIT: more than
+ * HF_DEPOT_LIST_MAX items. */
+HF_API HF_MUST_USE hf_status hf_depot_list_with(hf_depot *depot, hf_depot_key key, hf_items **ret_items,
+                                                const hf_depot_list_options *options);
+HF_API size_t hf_items_count(const hf_items *items);
+HF_API const hf_item *hf_items_at(const hf_items *items, size_t index); /* NULL = there is no such item */
+HF_API void hf_items_free(hf_items *items);                             /* accepts NULL */
+/* As hf_depot_watch, but the watcher also gets DATA, with the list as it is, when a member has changed or was
+ * invalidated, also one of a list in the list. Then read it with hf_depot_list. */
+HF_API HF_MUST_USE hf_status hf_depot_list_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+                                                      const hf_depot_watch_options *options);
+
 /* What a fetcher or pusher answers. They return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
  * that. */
 HF_API HF_MUST_USE hf_status hf_reply_value(hf_reply *reply, const void *data, size_t len);
 HF_API HF_MUST_USE hf_status hf_reply_not_modified(hf_reply *reply);
+/* hf_reply_value with a list of these keys. Fails also: HF_ERR_LIMIT: more than HF_DEPOT_LIST_MAX keys. */
+HF_API HF_MUST_USE hf_status hf_reply_list(hf_reply *reply, const hf_depot_key *keys, size_t count);
+/* The origin's answer has another value in it, such as a member of the list. It is kept together with the answer's own
+ * value, all of them or none; but not if its key was invalidated, or the origin has accepted a write of it, or a later
+ * fetch has brought it, since this one began. Writes of the key that wait stay visible. Given twice, the second one
+ * counts. A value made of a partial record with nothing at hand is stale from the start. Only fetchers may call it.
+ * Fails also: HF_ERR_LIMIT: more than HF_REPLY_RECORDS_MAX records; HF_ERR_TOO_BIG: HF_REPLY_BYTES_MAX;
+ * HF_ERR_MISUSE: the depot has no .merge for a partial record, or this is a pusher; HF_ERR_INVALID: the key of the
+ * request itself. */
+HF_API HF_MUST_USE hf_status hf_reply_add_with(hf_reply *reply, hf_depot_key key, const void *data, size_t len,
+                                               const hf_reply_add_options *options);
 HF_API HF_MUST_USE hf_status hf_reply_etag(hf_reply *reply, const char *etag);
 HF_API HF_MUST_USE hf_status hf_reply_last_modified(hf_reply *reply, const char *last_modified);
 /* The origin's own number of this value, which rises with every change of it; above 0. It is not the version of
@@ -528,6 +617,7 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_depot_close, hf_depot)
 HF_AUTO_DEFINE(hf_depot_write_free, hf_depot_write)
 HF_AUTO_DEFINE(hf_watcher_close, hf_watcher)
+HF_AUTO_DEFINE(hf_items_free, hf_items)
 
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
@@ -574,6 +664,15 @@ HF_AUTO_DEFINE(hf_watcher_close, hf_watcher)
 #define hf_depot_drive(...) HF_DEPOT_DRIVE_(__VA_ARGS__, .size = sizeof(hf_depot_drive_options))
 #define HF_DEPOT_DRIVE_(depot, service, ...) \
     hf_depot_drive_with((depot), (service), &(hf_depot_drive_options){__VA_ARGS__})
+#define hf_depot_list(...) HF_DEPOT_LIST_(__VA_ARGS__, .size = sizeof(hf_depot_list_options))
+#define HF_DEPOT_LIST_(depot, key, ret_items, ...) \
+    hf_depot_list_with((depot), (key), (ret_items), &(hf_depot_list_options){__VA_ARGS__})
+#define hf_depot_list_watch(...) HF_DEPOT_LIST_WATCH_(__VA_ARGS__, .size = sizeof(hf_depot_watch_options))
+#define HF_DEPOT_LIST_WATCH_(depot, key, ret_watcher, ...) \
+    hf_depot_list_watch_with((depot), (key), (ret_watcher), &(hf_depot_watch_options){__VA_ARGS__})
+#define hf_reply_add(...) HF_REPLY_ADD_(__VA_ARGS__, .size = sizeof(hf_reply_add_options))
+#define HF_REPLY_ADD_(reply, key, data, len, ...) \
+    hf_reply_add_with((reply), (key), (data), (len), &(hf_reply_add_options){__VA_ARGS__})
 #define hf_reply_fail(...) HF_REPLY_FAIL_(__VA_ARGS__, .size = sizeof(hf_reply_fail_options))
 #define HF_REPLY_FAIL_(reply, reply_class, ...) \
     hf_reply_fail_with((reply), (reply_class), &(hf_reply_fail_options){__VA_ARGS__})
@@ -679,6 +778,27 @@ hf_depot_drive(hf_depot *depot, hf_service *service,
 {
     options.size = sizeof options;
     return hf_depot_drive_with(depot, service, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_list(hf_depot *depot, hf_depot_key key, hf_items **ret_items,
+    hf_depot_list_options options = hf_depot_list_options())
+{
+    options.size = sizeof options;
+    return hf_depot_list_with(depot, key, ret_items, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_list_watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+    hf_depot_watch_options options = hf_depot_watch_options())
+{
+    options.size = sizeof options;
+    return hf_depot_list_watch_with(depot, key, ret_watcher, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_reply_add(hf_reply *reply, hf_depot_key key, const void *data, size_t len,
+    hf_reply_add_options options = hf_reply_add_options())
+{
+    options.size = sizeof options;
+    return hf_reply_add_with(reply, key, data, len, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_reply_fail(hf_reply *reply, hf_reply_class reply_class,

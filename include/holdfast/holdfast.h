@@ -23,6 +23,7 @@
 #include <holdfast/list.h>
 #include <holdfast/local.h>
 #include <holdfast/memo.h>
+#include <holdfast/pages.h>
 #include <holdfast/payload.h>
 #include <holdfast/plugin.h>
 #include <holdfast/process.h>

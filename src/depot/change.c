@@ -1,5 +1,6 @@
 /* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other
- * (depot-D2). All changes that wait are one commit. */
+ * (depot-D2). All changes that wait are one commit. A group is changes of several keys that are decided at one moment,
+ * when each of them is the first of its key, and so are in one commit (ADR 0037). */
 #include "depot/depot_private.h"
 
 hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
@@ -21,20 +22,41 @@ hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
     return change;
 }
 
+/* What `decide` has made. */
+static void undo(hf_change *change)
+{
+    for (size_t i = 0; i < change->write_count; i++) {
+        hf_buf_deinit(&change->rows[i]);
+    }
+    change->write_count = 0;
+    hf_entry_drop(&change->next);
+    hf_snap_unref(change->snap);
+    change->snap = NULL;
+}
+
+static void leave_group(hf_depot *depot, hf_change *change)
+{
+    hf_change_group *group = change->group;
+    if (group == NULL) {
+        return;
+    }
+    hf_list_remove(&change->in_group);
+    if (hf_list_is_empty(&group->members)) {
+        hf_rt_free(depot->rt, group, sizeof *group);
+    }
+}
+
 void hf_change_free(hf_depot *depot, hf_change *change)
 {
     hf_slot *slot = change->slot;
     hf_assert(!hf_node_is_linked(&change->node) && !hf_node_is_linked(&change->in_batch) &&
               hf_list_is_empty(&change->asks));
-    for (size_t i = 0; i < change->write_count; i++) {
-        hf_buf_deinit(&change->rows[i]);
-    }
+    undo(change);
     if (change->writes != change->own_writes) {
         hf_rt_free(depot->rt, change->writes, change->write_capacity * sizeof *change->writes);
         hf_rt_free(depot->rt, change->rows, change->write_capacity * sizeof *change->rows);
     }
-    hf_entry_drop(&change->next);
-    hf_snap_unref(change->snap);
+    leave_group(depot, change);
     hf_rt_free(depot->rt, change, sizeof *change);
     if (slot != NULL) {
         hf_slot_let_go(depot, slot);
@@ -162,6 +184,7 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
     hf_slot *slot = change->slot;
     hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
     uint64_t version = slot->entry.version;
+    bool was_unusable = slot->entry.is_unusable;
     hf_entry_set(&slot->entry, &change->next);
     hf_snap_unref(slot->snap);
     slot->snap = hf_snap_ref(change->snap);
@@ -173,7 +196,13 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
         hf_memory_put(depot, hf_slot_key(slot), slot->snap);
     }
     hf_assert(slot->snap->entry.version >= version); /* DP4 */
+    if (change->flight == NULL && (change->row == NULL || change->is_answer)) { /* not fetched, and not a write of ours */
+        hf_stir_note(depot, slot);
+    }
     hf_watch_show(depot, slot, is_renewed);
+    if (slot->snap->entry.version != version || slot->entry.is_unusable != was_unusable) {
+        hf_refs_changed(depot, hf_slot_key(slot));
+    }
 }
 
 void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status)
@@ -228,20 +257,190 @@ static void finish(hf_depot *depot, hf_change *change)
     change->apply(depot, change, change->status);
 }
 
+/* ---- Groups ------------------------------------------------------------------------------------------------------ */
+
+hf_change_group *hf_change_group_new(hf_depot *depot)
+{
+    hf_change_group *group = hf_rt_alloc(depot->rt, sizeof *group);
+    if (group != NULL) {
+        hf_list_init(&group->members);
+    }
+    return group;
+}
+
+void hf_change_group_add(hf_change_group *group, hf_change *change)
+{
+    hf_assert(change->group == NULL && change->slot != NULL && !hf_node_is_linked(&change->node));
+    change->group = group;
+    hf_list_push_back(&group->members, &change->in_group);
+    group->waiting++;
+}
+
+static hf_change *member_of(hf_node *node)
+{
+    return HF_CONTAINER(node, hf_change, in_group);
+}
+
+/* One that cannot be decided ends all of them: nothing is written. */
+static void fail_group(hf_change_group *group, hf_status status, const hf_op *op)
+{
+    hf_op why = *op;
+    HF_LIST_EACH(node, &group->members)
+    {
+        hf_change *member = member_of(node);
+        undo(member);
+        member->status = status;
+        member->op = why;
+    }
+}
+
+/* The leader first: the others count only if it does. Returns how many writes there are. */
+static size_t decide_group(hf_depot *depot, hf_change_group *group)
+{
+    hf_change *leader = member_of(hf_list_last(&group->members));
+    size_t writes = 0;
+    HF_LIST_EACH(node, &group->members) /* no memory to read what a key has */
+    {
+        const hf_change *member = member_of(node);
+        hf_assert(member->is_ready && hf_list_first(&member->slot->changes) == &member->node); /* depot-D2 */
+        if (member->status != HF_OK) {
+            fail_group(group, member->status, &member->op);
+            return 0;
+        }
+    }
+    leader->status = leader->decide(depot, leader);
+    if (leader->status != HF_OK) {
+        fail_group(group, leader->status, &leader->op);
+        return 0;
+    }
+    HF_LIST_EACH(node, &group->members)
+    {
+        hf_change *member = member_of(node);
+        member->status = member != leader ? member->decide(depot, member) : HF_OK;
+        if (member->status != HF_OK) {
+            fail_group(group, member->status, &member->op);
+            return 0;
+        }
+        writes += member->write_count + member->no_memory; /* seal_group tells of the latter */
+    }
+    return writes;
+}
+
+static hf_status seal_group(hf_depot *depot, hf_change_group *group)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = depot->broken;
+    if (status != HF_OK) {
+        (void)hf_fail(&op, status, "the file of depot '%s' failed: close the depot and open it again", depot->name);
+    }
+    HF_LIST_EACH(node, &group->members)
+    {
+        hf_change *member = member_of(node);
+        if (status == HF_OK) {
+            status = seal(member);
+            op = member->op;
+        }
+    }
+    if (status != HF_OK) {
+        HF_LIST_EACH(node, &group->members)
+        {
+            member_of(node)->status = status;
+            member_of(node)->op = op;
+        }
+    }
+    return status;
+}
+
+/* The turn of all of them has come: they are in one batch afterwards, or over. */
+static void run_group(hf_depot *depot, hf_change_group *group)
+{
+    hf_assert(group->waiting == 0);
+    if (decide_group(depot, group) > 0 && depot->source != NULL && seal_group(depot, group) == HF_OK) {
+        HF_LIST_EACH(node, &group->members)
+        {
+            hf_list_push_back(&depot->batch, &member_of(node)->in_batch);
+        }
+        return;
+    }
+    for (bool is_last = false; !is_last;) {
+        hf_node *node = hf_list_first(&group->members);
+        is_last = node == hf_list_last(&group->members); /* the group goes with it */
+        hf_slot *slot = member_of(node)->slot;
+        slot->holds++;
+        finish(depot, member_of(node));
+        hf_slot_run_changes(depot, slot);
+        hf_slot_let_go(depot, slot);
+    }
+}
+
+/* The change is the first of its key, which is known, or cannot be read. False: it waits for the others of its group. */
+static bool take_turn(hf_depot *depot, hf_change *change)
+{
+    hf_change_group *group = change->group;
+    if (!change->is_ready) {
+        hf_assert(group->waiting > 0);
+        change->is_ready = true;
+        group->waiting--;
+    }
+    if (group->waiting > 0) {
+        return false;
+    }
+    run_group(depot, group);
+    return true;
+}
+
+void hf_change_begin_all(hf_depot *depot, hf_change_group *group)
+{
+    hf_assert(!hf_list_is_empty(&group->members));
+    HF_LIST_EACH(node, &group->members)
+    {
+        hf_change *member = member_of(node);
+        hf_list_push_back(&member->slot->changes, &member->node);
+    }
+    for (hf_node *node = hf_list_first(&group->members); node != NULL;) {
+        hf_change *member = member_of(node);
+        hf_slot *slot = member->slot;
+        node = node == hf_list_last(&group->members) ? NULL : node->next; /* the last turn may end the group */
+        if (hf_list_first(&slot->changes) != &member->node) {
+            continue;
+        }
+        if (hf_slot_know(depot, slot, NULL)) {
+            hf_slot_run_changes(depot, slot);
+        } else if (slot->load == HF_SLOT_UNKNOWN) {
+            member->status = hf_fail(&member->op, HF_ERR_NOMEM, "no memory to read a value of the depot");
+            (void)take_turn(depot, member);
+        }
+    }
+}
+
 void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
 {
     slot->holds++; /* while this looks at it */
     while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
         hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
-        if (hf_node_is_linked(&change->in_batch) || change->is_parked || !decide(depot, change)) {
-            break; /* it is being written */
+        if (hf_node_is_linked(&change->in_batch) || change->is_parked) {
+            break; /* it is being written, or waits for another one */
+        }
+        if (change->group != NULL) {
+            if (!take_turn(depot, change)) {
+                break;
+            }
+            continue;
+        }
+        if (!decide(depot, change)) {
+            break;
         }
         finish(depot, change);
     }
     while (!hf_list_is_empty(&slot->changes) && slot->load == HF_SLOT_UNKNOWN) { /* no memory to load it */
         hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
         change->status = hf_fail(&change->op, HF_ERR_NOMEM, "no memory to read a value of the depot");
-        finish(depot, change);
+        if (change->group == NULL) {
+            finish(depot, change);
+        } else if (!take_turn(depot, change)) {
+            break; /* the whole group fails when the last of it has its turn */
+        }
     }
     hf_slot_let_go(depot, slot);
 }

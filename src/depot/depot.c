@@ -102,9 +102,11 @@ static void take_down(hf_depot *depot)
     hf_depot_source_close(depot);
     depot->is_ending = true;
     hf_depot_drop_rows(depot);
+    hf_paging_drop_all(depot);
     hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
     hf_damaged_free(depot);
     (void)hf_flow_free(depot->events); /* those who listen hear that it is closed */
+    hf_assert(depot->stirs.count == 0 && depot->index.nodes.count == 0 && depot->paging.count == 0); /* DP8 */
     (void)hf_cache_free(depot->memory);
     hf_alias_drop_all(depot);
     free_spaces(depot);
@@ -124,7 +126,8 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     hf_list *lists[] = {&depot->inbox,      &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
                         &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
                         &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers,
-                        &depot->alias_order, &depot->damaged};
+                        &depot->alias_order, &depot->damaged,      &depot->stirs_by_age, &depot->paging_idle,
+                        &depot->index.all};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }

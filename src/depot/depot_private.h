@@ -37,6 +37,8 @@
 #include "fiber/watch/panel.h"
 #include "store/store.h"
 
+#include <holdfast/pages.h>
+
 #include <string.h>
 
 typedef struct hf_post hf_post;
@@ -89,6 +91,7 @@ typedef struct hf_space {
     _Atomic(uint64_t) generation;        /* entries from before it are unusable ... */
     _Atomic(uint64_t) hard;              /* ... and those from before this one are gone */
     uint64_t generation_last, hard_last; /* as decided; may not be written yet */
+    uint64_t stirred;                    /* depot->stir of its last invalidation */
     char bytes[];
 } hf_space;
 
@@ -250,6 +253,14 @@ struct hf_reply {
     bool has_class;
     hf_reply_class why;
     int64_t retry_after;
+    bool takes_records;  /* it answers a fetch */
+    bool takes_partial;  /* the depot has .merge */
+    bool is_page;        /* `value` was set by hf_reply_page */
+    hf_str asked_key;    /* of the fetch, borrowed from its slot */
+    size_t window_max;   /* items that a page may have; 0 = no bound of its own */
+    hf_list records;     /* hf_record: what it brings besides its own value */
+    size_t record_count; /* of `records` ... */
+    size_t record_bytes; /* ... and what they take */
 };
 
 void hf_reply_init(hf_reply *reply, hf_runtime *rt, size_t value_max);
@@ -287,12 +298,25 @@ struct hf_depot_flight {
     bool was_denied; /* the breaker refused it */
     unsigned origin;
     bool is_probe;
+    int64_t began_at;            /* wall; with `began` */
+    hf_slot *query;              /* of a page: the slot of its query, held; NULL = an ordinary fetch */
+    hf_page_direction direction; /* of a page */
+    hf_value *token;             /* of a page: where it begins; NUL-terminated */
+    size_t page_size;            /* items that are wanted; 0 = not said */
+    size_t window_max;           /* of a page: items that the window may have */
 };
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------- */
 
 enum { HF_CHANGE_WRITES_OWN = 3 }; /* most changes write an entry and a row; the others get an array */
 #define HF_DEPOT_ROW_LEN_MAX ((size_t)64 * 1024 * 1024) /* a value of the largest size, with its etag */
+
+/* Changes of several keys that are decided together and written in one commit, all or none. The leader comes last: it
+ * is decided first, and if it fails, so do the others. */
+typedef struct hf_change_group {
+    hf_list members; /* hf_change.in_group */
+    size_t waiting;  /* members whose turn has not come */
+} hf_change_group;
 
 /* One change: what is to be written, and what happens when it is. */
 struct hf_change {
@@ -331,6 +355,9 @@ struct hf_change {
     hf_status status;
     uint64_t number;
     hf_depot_place place;
+    hf_change_group *group; /* NULL = it stands alone */
+    hf_node in_group;
+    bool is_ready; /* its turn has come; it waits for the others of its group */
 };
 
 /* ---- Watchers ---------------------------------------------------------------------------------------------------- */
@@ -358,7 +385,34 @@ struct hf_watcher {
     hf_post post;
     uint64_t seen; /* version of the last DATA or GONE */
     bool has_seen;
+    bool is_list;  /* it hears of changes of the members of a list, too */
+    bool is_paged; /* it belongs to hf_pages, and hears of the states of loads, too */
 };
+
+/* ---- Lists and pages --------------------------------------------------------------------------------------------- */
+
+/* Who refers to a key: refs.c. */
+typedef struct hf_refs {
+    hf_keys nodes;      /* hf_ref_node: lists that are watched, and their members */
+    hf_list all;        /* the same */
+    size_t lost;        /* lists that were let go since the last sweep */
+    size_t edges;       /* from lists to members */
+    size_t watched;     /* list watchers */
+    uint64_t walk;      /* number of the last walk */
+    bool is_overflowed; /* not all edges are there: every change tells all list watchers */
+} hf_refs;
+
+/* The state of the pages of a query: pages.c. */
+typedef struct hf_paging {
+    hf_key_node key;     /* of the query, in depot->paging; its bytes follow the struct */
+    hf_node in_idle;     /* in depot->paging_idle, while nobody has it open */
+    size_t users;        /* hf_pages that have it open */
+    size_t page_size;    /* set by the first */
+    size_t window_max;   /* the same: items */
+    hf_span ttl;         /* the same */
+    hf_status errors[3]; /* of the last load by direction; HF_OK = it did not fail */
+    char bytes[];
+} hf_paging;
 
 /* ---- Housekeeping: housekeep.c ----------------------------------------------------------------------------------- */
 
@@ -415,6 +469,13 @@ struct hf_depot {
     /* `stir` of the last invalidation of a key, and of the last hard one, by the hash of the key: for keys that have no
      * slot yet when a write begins that will become theirs. */
     uint64_t voided[HF_VOIDED], hard_voided[HF_VOIDED];
+    hf_keys stirs;                       /* keys whose base was stirred while something flies: stir.c */
+    hf_list stirs_by_age;
+    uint64_t stir_floor; /* stirs up to this one are forgotten: take it that they concern every key */
+
+    hf_refs index;       /* who refers to a key */
+    hf_keys paging;      /* hf_paging */
+    hf_list paging_idle; /* those that nobody has open, the oldest first */
 
     hf_list all_flights;
     hf_list all_watchers;
@@ -619,6 +680,9 @@ hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe);
 /* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 void hf_read_act(hf_depot *depot, hf_post *post);
+/* What is in memory, if it will do: no lock, no driver. */
+bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+                     hf_depot_info *ret_info);
 /* The flight of these asks is over. */
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
 
@@ -725,6 +789,77 @@ typedef struct hf_sending hf_sending;
 hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one);
 
 /* ---- send.c ------------------------------------------------------------------------------------------------------ */
+/* A group; NULL = no memory. */
+hf_change_group *hf_change_group_new(hf_depot *depot);
+/* Adds a change; the last one that is added leads. */
+void hf_change_group_add(hf_change_group *group, hf_change *change);
+/* hf_change_begin for all of them. All take their places in the queues of their keys at once, so no two groups wait for
+ * each other. */
+void hf_change_begin_all(hf_depot *depot, hf_change_group *group);
+
+/* ---- stir.c: keys that were changed while something flies -------------------------------------------------------- */
+
+/* The base of the key has changed, or was thrown away, by something that no fetch has brought. */
+void hf_stir_note(hf_depot *depot, const hf_slot *slot);
+/* Whether neither the key, nor its namespace, nor all have been stirred since depot->stir was `since`, when a flight
+ * began that is still in the air. */
+bool hf_stir_is_quiet(const hf_depot *depot, const hf_slot *slot, uint64_t since);
+/* Nothing flies any more. */
+void hf_stir_forget(hf_depot *depot);
+
+/* ---- record.c: what a reply brings besides its own value --------------------------------------------------------- */
+
+/* By hf_reply_clear. */
+void hf_records_drop(hf_reply *reply);
+/* Adds a change for each record of the reply, and takes the records. False: no memory; nothing was added. */
+bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_group *group);
+
+/* ---- refs.c: who refers to a key --------------------------------------------------------------------------------- */
+
+/* A list watcher of the slot's key comes or goes. */
+void hf_refs_watch(hf_depot *depot, const hf_slot *slot);
+void hf_refs_unwatch(hf_depot *depot, const hf_slot *slot);
+/* A value of the key came into memory: if the key is referred to or watched, and the value is a list, its members are
+ * noted. */
+void hf_refs_saw(hf_depot *depot, hf_str key, const hf_value *value);
+/* What is visible of the key has changed: list watchers of lists that refer to it hear of it. */
+void hf_refs_changed(hf_depot *depot, hf_str key);
+/* Something has changed about any number of keys: all list watchers hear of it. */
+void hf_refs_changed_all(hf_depot *depot);
+
+/* ---- list.c ------------------------------------------------------------------------------------------------------ */
+
+/* Reads the members of a list, the value of `key`, by the options. Outside the library, by any fiber or thread. */
+hf_status hf_list_read(hf_depot *depot, hf_str key, const hf_value *list,
+                       const hf_depot_list_options *options, hf_items **ret_items);
+/* None; NULL = no memory. */
+hf_items *hf_items_new(void);
+
+/* ---- pages.c ----------------------------------------------------------------------------------------------------- */
+
+/* Flights of pages before and after a window have slots of their own, so that both may fly at once: the key of such a slot
+ * is that of the query with two bytes before its type. How many bytes of a type are such a mark. */
+static inline size_t hf_page_mark_len(const char *type)
+{
+    return type[0] == '\x01' && (type[1] == 'a' || type[1] == 'p') && type[2] != '\0' ? 2 : 0;
+}
+/* The pages of a key that is a query; NULL = nobody has opened them. */
+hf_paging *hf_paging_find(const hf_depot *depot, hf_str key);
+/* A flight has begun, or left its slot with flight->status. */
+void hf_pages_began(hf_depot *depot, const hf_depot_flight *flight);
+void hf_pages_ended(hf_depot *depot, const hf_depot_flight *flight);
+/* A watcher of the slot wanted to fetch, and the origin is not asked now. */
+void hf_pages_refused(hf_depot *depot, const hf_slot *slot, hf_status status);
+/* The token where the next attempt of a page begins. False: there is none any more. */
+bool hf_page_aim(hf_depot *depot, hf_depot_flight *flight);
+/* By the change of a flight of a page, which leads its group: whether the page still fits. */
+hf_status hf_page_decide(hf_depot *depot, hf_change *change);
+/* The change of the window, for the group of such a flight. NULL = no memory. */
+hf_change *hf_page_change_new(hf_depot *depot, hf_depot_flight *flight);
+/* When the depot is taken down. */
+void hf_paging_drop_all(hf_depot *depot);
+
+/* ---- write.c ----------------------------------------------------------------------------------------------------- */
 
 void hf_depot_start_sends(hf_depot *depot);
 /* The writes of a slot have changed: the first one is sent when it may be. */
@@ -755,6 +890,14 @@ void hf_watch_moved(hf_depot *depot, hf_slot *slot);
 
 /* The slot's flight is over: no watcher holds it any more. */
 void hf_watch_landed(hf_slot *slot);
+/* A list watcher, or all of the slot, look again: a member has changed. */
+void hf_watch_look_again(hf_depot *depot, hf_watcher *watcher);
+void hf_watch_members(hf_depot *depot, hf_slot *slot);
+/* Watchers of hf_pages look again: the state of a load has changed. */
+void hf_watch_paged(hf_depot *depot, hf_slot *slot);
+/* hf_depot_watch, for lists and for pages. */
+hf_status hf_watch_open(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+                        const hf_depot_watch_options *options, bool is_list, bool is_paged);
 
 /* ---- damaged.c --------------------------------------------------------------------------------------------------- */
 

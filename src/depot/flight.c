@@ -23,6 +23,7 @@ unsigned hf_depot_origin(hf_depot *depot, hf_str key)
     if (depot->options.origin_of == NULL || !hf_depot_key_unpack(key, &parts)) {
         return 0;
     }
+    parts.type += hf_page_mark_len(parts.type);
     return depot->options.origin_of(depot->options.state, parts) % HF_ORIGINS;
 }
 
@@ -146,6 +147,12 @@ static hf_status call_fetch(void *arg)
 static hf_status check_reply(hf_depot_flight *flight)
 {
     hf_reply *reply = &flight->reply;
+    if (flight->query != NULL && !reply->is_page) {
+        flight->why = HF_REPLY_INVALID;
+        return hf_raise(HF_ERR_INVALID,
+                        "the fetcher of depot '%s' was asked for a page, and returned HF_OK without hf_reply_page",
+                        flight->depot->name);
+    }
     if (reply->value == NULL && !reply->is_not_modified) {
         flight->why = HF_REPLY_INVALID;
         return hf_raise(HF_ERR_INVALID, "the fetcher of depot '%s' returned HF_OK without a value",
@@ -166,6 +173,10 @@ static hf_status flight_run(hf_work *work)
     fetching one = {.flight = flight};
     bool is_key = hf_depot_key_unpack(hf_slot_key(flight->slot), &one.request.key);
     hf_assert(is_key);
+    one.request.key.type += hf_page_mark_len(one.request.key.type);
+    one.request.page = flight->direction;
+    one.request.token = hf_value_text(flight->token);
+    one.request.page_size = flight->page_size;
     one.request.etag = hf_value_text(flight->etag);
     one.request.last_modified = hf_value_text(flight->last_modified);
     one.request.urgency = flight->urgency;
@@ -224,11 +235,16 @@ static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
     }
     hf_assert(flight->is_over && hf_list_is_empty(&flight->waiters));
     hf_slot *slot = flight->slot;
+    hf_slot *query = flight->query;
     hf_reply_clear(&flight->reply);
+    hf_value_unref(flight->token);
     hf_value_unref(flight->etag);
     hf_value_unref(flight->last_modified);
     hf_box_unref(flight->failure);
     hf_rt_free(depot->rt, flight, sizeof *flight);
+    if (query != NULL) {
+        hf_slot_let_go(depot, query);
+    }
     hf_slot_let_go(depot, slot);
 }
 
@@ -249,6 +265,10 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
         hf_list_remove(&flight->node);
     }
     hf_watch_landed(slot);
+    hf_pages_ended(depot, flight);
+    if (depot->flight_count == 0) {
+        hf_stir_forget(depot);
+    }
     flight_unref(depot, flight);
 }
 
@@ -293,6 +313,7 @@ static void queue_up(hf_depot *depot, hf_depot_flight *flight)
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
     hf_slot *slot = flight->slot;
     flight->began = depot->stir;
+    flight->began_at = hf_depot_wall(depot);
     flight->answers = slot->answers;
     flight->is_void = false;
     flight->is_probe = false;
@@ -333,10 +354,19 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
     flight->origin = hf_depot_origin(depot, hf_slot_key(slot));
     hf_list_init(&flight->waiters);
     hf_reply_init(&flight->reply, depot->rt, (size_t)depot->options.value_max);
+    flight->reply.takes_records = true;
+    flight->reply.takes_partial = depot->options.merge != NULL;
+    flight->reply.asked_key = hf_slot_key(slot);
     slot->flight = flight;
     depot->flight_count++;
     hf_list_push_back(&depot->all_flights, &flight->in_all);
     queue_up(depot, flight);
+    const hf_paging *paging = hf_paging_find(depot, hf_slot_key(slot));
+    if (paging != NULL) {
+        flight->page_size = paging->page_size;
+        flight->reply.window_max = paging->window_max;
+        hf_pages_began(depot, flight);
+    }
     return flight;
 }
 
@@ -505,6 +535,9 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     hf_entry_copy(&change->next, &slot->entry);
     change->place = HF_DEPOT_FETCHER;
+    if (flight->status == HF_OK && flight->query != NULL) {
+        return hf_page_decide(depot, change);
+    }
     bool is_absent = flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND;
     bool is_answer = flight->status == HF_OK || is_absent;
     if (is_answer && hf_tombstone_stands(depot, slot->space, &slot->entry) && !HF_CANARY(HF_BUG_TOMBSTONE_IGNORED) &&
@@ -570,7 +603,7 @@ static void fly_again(hf_depot *depot, hf_depot_flight *flight)
         end_by_close(depot, flight);
         return;
     }
-    if (++flight->rounds >= ROUNDS_MAX) {
+    if (++flight->rounds >= ROUNDS_MAX || (flight->query != NULL && !hf_page_aim(depot, flight))) {
         flight->status = HF_ERR_CONFLICT;
         hf_box_unref(flight->failure);
         flight->failure = hf_box_new(depot->rt, HF_ERR_CONFLICT, NULL, "hf_depot_get",
@@ -619,6 +652,31 @@ static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
     flight_unref(depot, flight);
 }
 
+/* The changes of other keys that go with the landing; `*ret_group` is NULL if there are none. False: no memory. */
+static bool make_group(hf_depot *depot, hf_depot_flight *flight, hf_change_group **ret_group)
+{
+    if (flight->status != HF_OK || (flight->reply.record_count == 0 && flight->query == NULL)) {
+        return true;
+    }
+    hf_change_group *group = hf_change_group_new(depot);
+    if (group == NULL) {
+        return false;
+    }
+    hf_change *window = flight->query != NULL ? hf_page_change_new(depot, flight) : NULL;
+    if ((flight->query != NULL && window == NULL) || !hf_records_add_changes(depot, flight, group)) {
+        if (window != NULL) {
+            hf_change_free(depot, window);
+        }
+        hf_rt_free(depot->rt, group, sizeof *group);
+        return false;
+    }
+    if (window != NULL) {
+        hf_change_group_add(group, window);
+    }
+    *ret_group = group;
+    return true;
+}
+
 static void act_landed(hf_depot *depot, hf_post *post)
 {
     hf_depot_flight *flight = HF_CONTAINER(post, hf_depot_flight, landed);
@@ -656,6 +714,11 @@ static void act_landed(hf_depot *depot, hf_post *post)
         return;
     }
     hf_change *change = hf_change_new(depot, flight->slot);
+    hf_change_group *group = NULL;
+    if (change != NULL && !make_group(depot, flight, &group)) {
+        hf_change_free(depot, change);
+        change = NULL;
+    }
     if (change == NULL) {
         flight->status = HF_ERR_NOMEM;
         hf_box_unref(flight->failure);
@@ -669,7 +732,12 @@ static void act_landed(hf_depot *depot, hf_post *post)
     change->flight = flight; /* with the reference of the work */
     change->decide = decide_landing;
     change->apply = apply_landing;
-    hf_change_begin(depot, change);
+    if (group != NULL) {
+        hf_change_group_add(group, change); /* last: it leads */
+        hf_change_begin_all(depot, group);
+    } else {
+        hf_change_begin(depot, change);
+    }
 }
 
 void hf_flight_end_all(hf_depot *depot)

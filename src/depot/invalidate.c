@@ -180,6 +180,9 @@ static void apply_space(hf_depot *depot, hf_change *change, hf_status status)
         uint64_t generation = change->number;
         hf_assert(generation > atomic_load(space != NULL ? &space->generation : &depot->generation));
         depot->stir++;
+        if (space != NULL) {
+            space->stirred = depot->stir;
+        }
         atomic_store(space != NULL ? &space->generation : &depot->generation, generation);
         if (change->is_hard) {
             atomic_store(space != NULL ? &space->hard : &depot->hard, generation);
@@ -187,6 +190,7 @@ static void apply_space(hf_depot *depot, hf_change *change, hf_status status)
         hf_news_of_space(depot, space);
         touching what = {depot, space, change->is_hard};
         touch_all(&what, depot->slots.root);
+        hf_refs_changed_all(depot);
     }
     hf_change_tell(depot, change, status);
     hf_change_free(depot, change);

@@ -95,6 +95,10 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
     hf_slot *slot = ask->slot;
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     ask->place = HF_DEPOT_FETCHER;
+    if (flight->status == HF_OK && flight->query != NULL) { /* of a page: the window has it */
+        hf_depot_answer(depot, ask, HF_OK);
+        return;
+    }
     if (flight->status == HF_OK) {
         if (slot->snap->kind == HF_ENTRY_VALUE) {
             serve(depot, ask, slot->snap, &at);
@@ -175,12 +179,18 @@ static bool look(void *arg, hf_value *value)
     return true;
 }
 
-/* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
+/* No lock is taken, and nothing is counted but the reference of the value. */
 static bool get_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
                         hf_depot_info *ret_info)
 {
     looking one = {depot, rule, ret_value, ret_info};
     return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
+}
+
+bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+                     hf_depot_info *ret_info)
+{
+    return get_at_once(depot, key, rule, ret_value, ret_info);
 }
 
 static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_value **ret_value,

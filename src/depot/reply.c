@@ -6,6 +6,7 @@
 void hf_reply_init(hf_reply *reply, hf_runtime *rt, size_t value_max)
 {
     *reply = (hf_reply){.rt = rt, .value_max = value_max, .max_age = -1};
+    hf_list_init(&reply->records);
 }
 
 void hf_reply_clear(hf_reply *reply)
@@ -15,8 +16,17 @@ void hf_reply_clear(hf_reply *reply)
     hf_value_unref(reply->last_modified);
     hf_value_unref(reply->key);
     const hf_depot_key *asked = reply->asked;
+    hf_records_drop(reply);
+    bool takes_records = reply->takes_records;
+    bool takes_partial = reply->takes_partial;
+    hf_str asked_key = reply->asked_key;
+    size_t window_max = reply->window_max;
     hf_reply_init(reply, reply->rt, reply->value_max);
     reply->asked = asked;
+    reply->takes_records = takes_records;
+    reply->takes_partial = takes_partial;
+    reply->asked_key = asked_key;
+    reply->window_max = window_max;
 }
 
 /* A reply comes from the library, so it has a runtime. */
@@ -41,6 +51,7 @@ hf_status hf_reply_value(hf_reply *reply, const void *data, size_t len)
     HF_TRY(hf_value_copy(data, len, &value));
     hf_value_unref(reply->value);
     reply->value = value;
+    reply->is_page = false;
     return HF_OK;
 }
 

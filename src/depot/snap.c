@@ -160,6 +160,9 @@ void hf_memory_put(hf_depot *depot, hf_str key, hf_snap *snap)
     if (hf_cache_put(depot->memory, key.data, key.len, snap->self, NULL) != HF_OK) {
         hf_memory_remove(depot, key); /* too big, or no memory: an older one must not stay */
     }
+    if (depot->index.watched > 0) {
+        hf_refs_saw(depot, key, snap->value);
+    }
 }
 
 void hf_memory_remove(hf_depot *depot, hf_str key)

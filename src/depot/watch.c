@@ -114,6 +114,36 @@ void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
     }
 }
 
+void hf_watch_look_again(hf_depot *depot, hf_watcher *watcher)
+{
+    hf_assert(watcher->is_list && watcher->slot != NULL && watcher->slot->load == HF_SLOT_KNOWN);
+    if (watcher->has_value) { /* else it hears of the list when there is one */
+        show(depot, watcher, watcher->slot);
+    }
+}
+
+void hf_watch_members(hf_depot *depot, hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        if (watcher->is_list) {
+            hf_watch_look_again(depot, watcher);
+        }
+    }
+}
+
+void hf_watch_paged(hf_depot *depot, hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        if (watcher->is_paged) { /* hf_pages_next looks at all there is, whatever the event says */
+            give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_LOADING});
+        }
+    }
+}
+
 void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status)
 {
     HF_LIST_EACH(node, &slot->watchers)
@@ -148,6 +178,7 @@ static void fetch_for(hf_depot *depot, hf_watcher *watcher, hf_fresh fresh)
         give(
             depot, watcher,
             (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_UNAVAILABLE, .served_stale = watcher->has_value});
+        hf_pages_refused(depot, slot, HF_ERR_UNAVAILABLE);
         return;
     }
     watcher->flight = hf_flight_board(depot, slot, fresh, HF_URGENCY_NORMAL, &joined);
@@ -229,6 +260,9 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_list_push_back(&slot->watchers, &watcher->node);
     hf_list_push_back(&depot->all_watchers, &watcher->in_all);
     depot->watcher_count++;
+    if (watcher->is_list) {
+        hf_refs_watch(depot, slot);
+    }
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     hf_move move = hf_rule_get(&watcher->rule, &at);
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
@@ -260,6 +294,9 @@ static void leave_slot(hf_depot *depot, hf_watcher *watcher)
     hf_list_remove(&watcher->in_all);
     hf_heap_remove(&depot->timers, &watcher->timer.node);
     depot->watcher_count--;
+    if (watcher->is_list) {
+        hf_refs_unwatch(depot, slot);
+    }
     if (flight != NULL) { /* S13 */
         hf_flight_get_off(depot, flight);
     }
@@ -341,8 +378,8 @@ static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *op
     return watcher;
 }
 
-static hf_status watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
-                       const hf_depot_watch_options *options)
+hf_status hf_watch_open(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+                        const hf_depot_watch_options *options, bool is_list, bool is_paged)
 {
     hf_depot_key_bytes bytes;
     hf_op op;
@@ -355,6 +392,8 @@ static hf_status watch(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watch
         (void)hf_fail(&op, HF_ERR_NOMEM, "no memory for a watcher");
         return hf_depot_raise(depot, &op);
     }
+    watcher->is_list = is_list;
+    watcher->is_paged = is_paged;
     hf_ask ask = {.key = &bytes, .what = watcher};
     hf_status status = hf_depot_ask(depot, &ask, act_open, "hf_depot_watch", hf_nanoseconds(0));
     if (status != HF_OK) {
@@ -372,7 +411,18 @@ hf_status hf_depot_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **re
     HF_OPTIONS(hf_depot_watch_options, options, hf_depot_watch);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_watch));
     HF_TRY(hf_depot_enter(depot, "hf_depot_watch"));
-    hf_status status = watch(depot, key, ret_watcher, options);
+    hf_status status = hf_watch_open(depot, key, ret_watcher, options, false, false);
+    hf_depot_leave(depot);
+    return status;
+}
+
+hf_status hf_depot_list_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
+                                   const hf_depot_watch_options *options)
+{
+    HF_OPTIONS(hf_depot_watch_options, options, hf_depot_list_watch);
+    HF_TRY(HF_VERB_ALLOWED(hf_depot_list_watch));
+    HF_TRY(hf_depot_enter(depot, "hf_depot_list_watch"));
+    hf_status status = hf_watch_open(depot, key, ret_watcher, options, true, false);
     hf_depot_leave(depot);
     return status;
 }

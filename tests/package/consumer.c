@@ -413,6 +413,77 @@ static hf_status listen_to_users(hf_depot *users, hf_depot_key key)
     return HF_OK;
 }
 
+/* A list of two users that comes with them, and the pages of another one. */
+static hf_status fetch_list(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    hf_depot_key keys[] = {hf_depot_key_of("acme", "user", "1"), hf_depot_key_of("acme", "user", "2")};
+    HF_TRY(hf_reply_add(reply, keys[0], "ann", 3));
+    HF_TRY(hf_reply_add(reply, keys[1], "bob", 3, .etag = "e3", .max_age = hf_minutes(1)));
+    if (strcmp(request->key.type, "list") == 0) {
+        return hf_reply_list(reply, keys, 2);
+    }
+    bool is_first = request->page == HF_PAGE_INITIAL;
+    hf_page_item item = {keys[is_first ? 0 : 1], NULL};
+    EXPECT(request->page_size == 1 && (is_first || strcmp(request->token, "t") == 0));
+    if (is_first) {
+        return hf_reply_page(reply, &item, 1, .after = "t");
+    }
+    return hf_reply_page(reply, &item, 1);
+}
+
+static bool count_keys(void *arg, hf_depot_key key)
+{
+    ++*(size_t *)arg;
+    return key.id_len == 1;
+}
+
+static hf_status use_lists(void)
+{
+    hf_depot_key key = hf_depot_key_of("acme", "list", "all");
+    hf_depot_event event;
+    size_t count = 0;
+    HF_AUTO(hf_depot_close) hf_depot *lists = NULL;
+    HF_AUTO(hf_items_free) hf_items *items = NULL;
+    HF_AUTO(hf_items_free) hf_items *local = NULL;
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = NULL;
+    HF_AUTO(hf_watcher_close) hf_watcher *second = NULL;
+    HF_TRY(hf_depot_open("lists", &lists, .fetch = fetch_list));
+    HF_TRY(hf_depot_list(lists, key, &items));
+    HF_TRY(hf_depot_list(lists, key, &local, .members = HF_FRESH_LOCAL));
+    EXPECT(hf_items_count(items) == 2 && hf_items_at(local, 1)->value != NULL && hf_items_at(local, 2) == NULL);
+    HF_TRY(hf_depot_list_watch(lists, key, &watcher));
+    HF_TRY(hf_depot_list_watch(lists, key, &second, .fresh = HF_FRESH_LOCAL));
+    HF_TRY(hf_watcher_next(watcher, &event));
+    HF_TRY(hf_depot_list_keys(event.value, count_keys, &count));
+    hf_value_unref(event.value);
+    EXPECT(event.kind == HF_DEPOT_DATA && count == 2);
+    HF_AUTO(hf_value_unref) hf_value *packed = NULL;
+    return hf_depot_list_pack(&key, 1, &packed);
+}
+
+static hf_status use_pages(void)
+{
+    hf_pages_view view;
+    HF_AUTO(hf_depot_close) hf_depot *lists = NULL;
+    HF_AUTO(hf_pages_close) hf_pages *pages = NULL;
+    HF_AUTO(hf_pages_close) hf_pages *other = NULL;
+    HF_TRY(hf_depot_open("pages", &lists, .fetch = fetch_list));
+    HF_TRY(hf_pages_open(lists, hf_depot_key_of("acme", "feed", "all"), &pages, .page_size = 1));
+    HF_TRY(hf_pages_open(lists, hf_depot_key_of("acme", "feed", "all"), &other));
+    HF_TRY(hf_pages_next(pages, &view));
+    hf_items_free(view.items);
+    HF_TRY(hf_pages_load(pages, HF_PAGE_INITIAL));
+    HF_TRY(hf_pages_load(pages, HF_PAGE_APPEND, .timeout = hf_seconds(30)));
+    HF_TRY(hf_pages_look(other, &view));
+    EXPECT(hf_items_count(view.items) == 2 && view.is_fully_loaded);
+    hf_items_free(view.items);
+    HF_TRY(hf_pages_next(other, &view, .timeout = hf_seconds(30)));
+    EXPECT(view.states[HF_PAGE_APPEND].phase == HF_PAGE_IDLE);
+    hf_items_free(view.items);
+    return HF_OK;
+}
+
 static hf_status use_depots(void)
 {
     char file[512];
@@ -444,7 +515,8 @@ static hf_status use_depots(void)
     HF_TRY(use_depots_with_workflows(users));
     HF_TRY(hf_depot_stat(users, &counts));
     EXPECT(counts.writes >= 4 && counts.damaged == 0);
-    return HF_OK;
+    HF_TRY(use_lists());
+    return use_pages();
 }
 
 static hf_status use_dispatchers(void)

@@ -476,6 +476,88 @@ hf_status drive_users(hf_depot *users)
     return HF_OK;
 }
 
+// A list of users that comes with them, and the pages of another one.
+hf_status fetch_list(void *, const hf_fetch_request *request, hf_reply *reply)
+{
+    hf_depot_key keys[] = {hf_depot_key_of("acme", "user", "1"), hf_depot_key_of("acme", "user", "2")};
+    hf_reply_add_options add_options = hf_reply_add_options();
+    add_options.etag = "e3";
+    HF_TRY(hf_reply_add(reply, keys[0], "ann", 3));
+    HF_TRY(hf_reply_add(reply, keys[1], "bob", 3, add_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_reply_add(reply, keys[1], "bob", 3, {.max_age = hf_minutes(1)}));
+#endif
+    if (std::string(request->key.type) == "list") {
+        return hf_reply_list(reply, keys, 2);
+    }
+    hf_page_item items[] = {{keys[0], nullptr}, {keys[1], "t"}};
+    hf_reply_page_options page_options = hf_reply_page_options();
+    page_options.after = "t";
+    if (request->page == HF_PAGE_INITIAL) {
+        return hf_reply_page(reply, items, 1, page_options);
+    }
+#if __cplusplus >= 202002L
+    HF_TRY(hf_reply_page(reply, items, 1, {.before = "b"}));
+#endif
+    return hf_reply_page(reply, items + 1, 1);
+}
+
+hf_status use_lists(hf_depot *lists)
+{
+    hf_depot_key key = hf_depot_key_of("acme", "list", "all");
+    hf_depot_list_options list_options = hf_depot_list_options();
+    list_options.members = HF_FRESH_LOCAL;
+    hf_depot_watch_options watch_options = hf_depot_watch_options();
+    watch_options.fresh = HF_FRESH_LOCAL;
+    HF_AUTO(hf_items_free) hf_items *items = nullptr;
+    HF_AUTO(hf_items_free) hf_items *local = nullptr;
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = nullptr;
+    HF_AUTO(hf_watcher_close) hf_watcher *second = nullptr;
+    HF_TRY(hf_depot_list(lists, key, &items));
+    HF_TRY(hf_depot_list(lists, key, &local, list_options));
+    EXPECT(hf_items_count(items) == 2 && hf_items_at(local, 1)->value != nullptr);
+    HF_TRY(hf_depot_list_watch(lists, key, &watcher));
+    HF_TRY(hf_depot_list_watch(lists, key, &second, watch_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_items_free) hf_items *third_items = nullptr;
+    HF_AUTO(hf_watcher_close) hf_watcher *third = nullptr;
+    HF_TRY(hf_depot_list(lists, key, &third_items, {.fresh = HF_FRESH_LOCAL}));
+    HF_TRY(hf_depot_list_watch(lists, key, &third, {.fresh = HF_FRESH_LOCAL}));
+#endif
+    return HF_OK;
+}
+
+hf_status use_pages(hf_depot *lists)
+{
+    hf_depot_key key = hf_depot_key_of("acme", "feed", "all");
+    hf_pages_view view;
+    hf_pages_options pages_options = hf_pages_options();
+    pages_options.page_size = 1;
+    hf_pages_load_options load_options = hf_pages_load_options();
+    load_options.timeout = hf_seconds(30);
+    HF_AUTO(hf_pages_close) hf_pages *pages = nullptr;
+    HF_AUTO(hf_pages_close) hf_pages *other = nullptr;
+    HF_TRY(hf_pages_open(lists, key, &pages, pages_options));
+    HF_TRY(hf_pages_open(lists, key, &other));
+    HF_TRY(hf_pages_next(pages, &view));
+    hf_items_free(view.items);
+    HF_TRY(hf_pages_load(pages, HF_PAGE_INITIAL));
+    HF_TRY(hf_pages_load(pages, HF_PAGE_APPEND, load_options));
+    HF_TRY(hf_pages_look(pages, &view));
+    EXPECT(hf_items_count(view.items) == 2 && view.is_fully_loaded);
+    hf_items_free(view.items);
+    HF_TRY(hf_pages_next(other, &view, patient_options));
+    hf_items_free(view.items);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_pages_close) hf_pages *third = nullptr;
+    HF_TRY(hf_pages_open(lists, key, &third, {.page_size = 1}));
+    HF_TRY(hf_pages_load(third, HF_PAGE_APPEND, {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_pages_next(third, &view, {.timeout = hf_seconds(30)}));
+    hf_items_free(view.items);
+#endif
+    return HF_OK;
+}
+
 hf_status use_depots()
 {
     hf_depot_key key = hf_depot_key_of("acme", "user", "42");
@@ -507,7 +589,12 @@ hf_status use_depots()
     HF_TRY(drive_users(users));
     HF_TRY(listen_to_users(users, key));
     HF_TRY(write_users(users, key));
-    return invalidate_users(users, key);
+    HF_TRY(invalidate_users(users, key));
+    depot_options.fetch = fetch_list;
+    HF_AUTO(hf_depot_close) hf_depot *lists = nullptr;
+    HF_TRY(hf_depot_open("lists", &lists, depot_options));
+    HF_TRY(use_lists(lists));
+    return use_pages(lists);
 }
 
 hf_status use_dispatchers()

@@ -47,6 +47,7 @@ typedef struct things {
     hf_depot *depot;
     hf_watcher *watcher;   /* has an event */
     hf_depot_write *write; /* is sent at once */
+    hf_pages *pages;
     hf_reply reply;
     int fds[2];
     char path[40];
@@ -77,8 +78,8 @@ typedef enum need { PLAIN, NETWORK, A_FILE, SIGNALS, A_PROCESS, A_SHIELD, A_SERV
 static hf_status fetch_value(void *state, const hf_fetch_request *request, hf_reply *reply)
 {
     (void)state;
-    (void)request;
-    return hf_reply_value(reply, "v", 1);
+    hf_page_item item = {hf_depot_key_of("ns", "type", "written"), NULL};
+    return strcmp(request->key.type, "pages") == 0 ? hf_reply_page(reply, &item, 1) : hf_reply_value(reply, "v", 1);
 }
 
 static hf_status push_nothing(void *state, const hf_push_request *request, hf_reply *reply)
@@ -108,8 +109,10 @@ static hf_status make_depot(things *t)
     HF_TRY(hf_depot_put(t->depot, written_key(), "x", 1, .ret_write = &t->write));
     HF_TRY(hf_depot_watch(t->depot, written_key(), &t->watcher));
     static const hf_depot_key ASKED = {"ns", "type", "~", 1};
+    HF_TRY(hf_pages_open(t->depot, hf_depot_key_of("ns", "pages", "query"), &t->pages));
     hf_reply_init(&t->reply, t->rt != NULL ? t->rt : hf_runtime_current(), 100);
     t->reply.asked = &ASKED;
+    t->reply.takes_records = true;
     return HF_OK;
 }
 
@@ -216,6 +219,7 @@ static void free_outside(things *t)
 {
     free_io(t);
     HF_CHECK(hf_watcher_close(t->watcher) == HF_OK);
+    HF_CHECK(hf_pages_close(t->pages) == HF_OK);
     hf_depot_write_free(t->write);
     HF_CHECK(hf_depot_close(t->depot) == HF_OK);
     hf_reply_clear(&t->reply);
@@ -908,6 +912,62 @@ static hf_status call_hf_watcher_next(things *t)
 }
 LOOK(hf_watcher_dropped, hf_watcher_dropped(t->watcher))
 CALL_FREE(hf_watcher_close, watcher)
+static hf_status call_hf_depot_list_pack(things *t)
+{
+    (void)t;
+    hf_depot_key key = written_key();
+    HF_AUTO(hf_value_unref) hf_value *list = NULL;
+    return hf_depot_list_pack(&key, 1, &list);
+}
+static bool see_key(void *arg, hf_depot_key key)
+{
+    (void)arg;
+    (void)key;
+    return true;
+}
+CALL(hf_depot_list_keys, hf_depot_list_keys(NULL, see_key, t))
+static hf_status call_hf_depot_list(things *t)
+{
+    HF_AUTO(hf_items_free) hf_items *items = NULL;
+    return hf_depot_list(t->depot, hf_depot_key_of("ns", "pages", "query"), &items);
+}
+CALL_NEW(hf_depot_list_watch, hf_watcher, hf_watcher_close, t->depot, written_key(), &made)
+LOOK(hf_items_count, hf_items_count(NULL))
+LOOK(hf_items_at, hf_items_at(NULL, 0) == NULL)
+static hf_status call_hf_items_free(things *t)
+{
+    (void)t;
+    hf_items_free(NULL);
+    return HF_OK;
+}
+CALL_NEW(hf_pages_open, hf_pages, hf_pages_close, t->depot, hf_depot_key_of("ns", "pages", "query"), &made)
+CALL(hf_pages_load, hf_pages_load(t->pages, HF_PAGE_APPEND))
+static hf_status call_hf_pages_look(things *t)
+{
+    hf_pages_view view = {.items = NULL};
+    hf_status status = hf_pages_look(t->pages, &view);
+    hf_items_free(view.items);
+    return status;
+}
+static hf_status call_hf_pages_next(things *t)
+{
+    hf_pages_view view = {.items = NULL};
+    hf_status status = hf_pages_next(t->pages, &view);
+    hf_items_free(view.items);
+    return status;
+}
+CALL_FREE(hf_pages_close, pages)
+static hf_status call_hf_reply_page(things *t)
+{
+    hf_page_item item = {written_key(), NULL};
+    return hf_reply_page(&t->reply, &item, 1);
+}
+static hf_status call_hf_reply_list(things *t)
+{
+    hf_depot_key key = written_key();
+    return hf_reply_list(&t->reply, &key, 1);
+}
+CALL(hf_reply_add, hf_reply_add(&t->reply, written_key(), "v", 1))
 CALL(hf_reply_value, hf_reply_value(&t->reply, "v", 1))
 CALL(hf_reply_not_modified, hf_reply_not_modified(&t->reply))
 CALL(hf_reply_etag, hf_reply_etag(&t->reply, "etag"))
@@ -1023,7 +1083,7 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
-    if (starts_with(v->name, "hf_depot_") || starts_with(v->name, "hf_watcher_") || starts_with(v->name, "hf_reply_")) {
+    if (starts_with(v->name, "hf_pages_") || starts_with(v->name, "hf_depot_") || starts_with(v->name, "hf_watcher_") || starts_with(v->name, "hf_reply_")) {
         return A_DEPOT;
     }
     static const char *const OF_SERVICE[] = {
