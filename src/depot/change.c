@@ -97,7 +97,11 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
     if (change->snap == NULL) {
         return hf_fail(&change->op, HF_ERR_NOMEM, "no memory for a value of the depot");
     }
-    if (depot->source != NULL) {
+    hf_value *object = atomic_load_explicit(&slot->snap->object, memory_order_acquire);
+    if (!is_changed && object != NULL) { /* of the same bytes */
+        hf_snap_set_object(change->snap, object);
+    }
+    if (depot->source != NULL && !change->is_reading) {
         hf_row_put_entry(hf_change_put(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(slot)}),
                          &change->next);
     }
@@ -142,6 +146,9 @@ static bool decide(hf_depot *depot, hf_change *change)
 {
     hf_assert(change->slot == NULL || hf_list_first(&change->slot->changes) == &change->node); /* depot-D2 */
     change->status = change->decide(depot, change);
+    if (change->is_reading && change->status == HF_OK) {
+        return false; /* hf_change_written follows */
+    }
     if (change->status == HF_OK && change->write_count > 0 && depot->source != NULL) {
         change->status = depot->broken != HF_OK ? depot->broken : seal(change);
         if (change->status == HF_OK) {
@@ -172,8 +179,8 @@ void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
     slot->holds++; /* while this looks at it */
     while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
         hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
-        if (hf_node_is_linked(&change->in_batch) || !decide(depot, change)) {
-            break; /* it is being written */
+        if (hf_node_is_linked(&change->in_batch) || change->is_reading || !decide(depot, change)) {
+            break; /* it is being written, or read */
         }
         finish(depot, change);
     }
