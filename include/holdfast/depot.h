@@ -94,6 +94,28 @@ typedef struct hf_fetch_request {
  * themselves. The same holds for a pusher. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
+#define HF_FETCH_MANY_MAX 256 /* keys that a fetcher of many keys is asked for at once */
+
+/* Asks the origin for several keys of one origin with one call, where .fetch runs. replies[i] answers requests[i], as a
+ * fetcher answers; hf_reply_fail(replies[i], ...) says that this key has failed (HF_REPLY_NOT_FOUND: there is no such
+ * thing). If it returns a failure, the keys that it has not answered have failed with that. The keys are tried again, and
+ * land, each by itself; the next attempt asks for those that are left. */
+typedef hf_status (*hf_many_fetcher)(void *state, const hf_fetch_request *requests, hf_reply *const *replies,
+                                     size_t count);
+
+/* Follows a key at the origin, where .fetch runs: fills `reply` and hands it over with hf_reply_emit, again and again,
+ * until a call fails with HF_ERR_CANCELED. It runs once per key, while the key is watched or somebody waits for it. The
+ * first reply must come within .fetch_timeout. When it fails it begins again after the key's back-off; when it returns
+ * HF_OK, after a second. */
+typedef hf_status (*hf_subscriber)(void *state, const hf_fetch_request *request, hf_reply *reply);
+
+/* Makes what callers get out of the bytes of a value; it is called once for each value in memory. The result is shared,
+ * so it must not be changed. `bytes` is valid during the call. A failure is that of the fetch that brought the bytes;
+ * it is not tried again, and what was at hand before stays. */
+typedef hf_status (*hf_decoder)(void *state, const hf_value *bytes, hf_value **ret_object);
+/* The reverse, for hf_depot_put_value. */
+typedef hf_status (*hf_encoder)(void *state, const hf_value *object, hf_value **ret_bytes);
+
 typedef enum hf_write_verb { HF_WRITE_REPLACE, HF_WRITE_PATCH, HF_WRITE_REMOVE, HF_WRITE_CREATE } hf_write_verb;
 
 #define HF_WRITE_ID_LEN 33 /* bytes of a write's id as text, with its NUL */
@@ -136,9 +158,10 @@ typedef enum hf_reply_class {
     HF_REPLY_TLS,       /* counts as a failure of the origin, not tried again */
     HF_REPLY_NOT_FOUND, /* there is no such thing */
     HF_REPLY_DENIED,    /* not tried again */
-    HF_REPLY_INVALID    /* not tried again */
+    HF_REPLY_INVALID,   /* not tried again */
+    HF_REPLY_CONVERTER  /* .decode failed: not tried again. hf_reply_fail does not take it */
 } hf_reply_class;
-#define HF_REPLY_CLASSES 8 /* of them */
+#define HF_REPLY_CLASSES 9 /* of them */
 
 typedef struct hf_reply_fail_options {
     size_t size;         /* set by the macro */
@@ -158,6 +181,59 @@ typedef struct hf_reply_add_options {
     /* Only a part of the value: .merge makes the value of it and of the one at hand. */
     bool partial;
 } hf_reply_add_options;
+
+/* ---- A source of your own ---------------------------------------------------------------------------------------- */
+
+/* What a row of the source is. */
+typedef enum hf_source_kind {
+    HF_SOURCE_META,    /* of the whole depot */
+    HF_SOURCE_ENTRY,   /* a value, or that there is none. Its key: namespace, NUL, type, NUL, id */
+    HF_SOURCE_SPACE,   /* of a namespace, which is its key */
+    HF_SOURCE_PENDING, /* a write that is not settled. Its key: 8 bytes, in the order of the writes */
+    HF_SOURCE_ALIAS    /* an old key of a value */
+} hf_source_kind;
+
+#define HF_SOURCE_KEY_LEN_MAX 1202
+
+/* A row: bytes under a kind and a key. The data is the depot's own record, with a checksum: keep it as it is. */
+typedef struct hf_source_row {
+    hf_source_kind kind;
+    const void *key;
+    size_t key_len;
+    hf_value *data; /* what `read` gives: a reference, which the depot takes; NULL = there is no such row */
+} hf_source_row;
+
+/* A change of a row. */
+typedef struct hf_source_write {
+    hf_source_kind kind;
+    const void *key;
+    size_t key_len;
+    const void *data; /* of the new row, in place of the old one; NULL = delete it, if it is there */
+    size_t len;
+} hf_source_write;
+
+/* Called for a row of a scan; false: that is enough. */
+typedef bool hf_source_visit(void *arg, const void *key, size_t key_len, const void *data, size_t len);
+
+/* Where a depot keeps its rows instead of a file. The functions run on the runtime's pool, one at a time, so they may
+ * block. A failure is any status but HF_OK; HF_ERR_STORE says that it is not known what became of a write, and the depot
+ * then asks the source nothing more. What is read must be what was written last, also after a restart. */
+typedef struct hf_source_hooks {
+    void *state;
+    /* Sets row->data. If it fails, the value counts as missing and is fetched. */
+    hf_status (*read)(void *state, hf_source_row *row);
+    /* The same for several entries at once, at most 256; NULL = `read` is called for each. */
+    hf_status (*read_many)(void *state, hf_source_row *rows, size_t count);
+    /* All of the writes, in this order, or none. is_synced: they hold something that must not be lost, a write of the
+     * program or an invalidation, so they must be durable when this returns. */
+    hf_status (*write)(void *state, const hf_source_write *writes, size_t count, bool is_synced);
+    /* Visits the rows of a kind in the order of the bytes of their keys (memcmp, shorter ones first), from the first one
+     * that is not before `from` on. The rows of a namespace stand together. */
+    hf_status (*scan)(void *state, hf_source_kind kind, const void *from, size_t from_len, hf_source_visit *visit,
+                      void *arg);
+    /* The depot is closed: the last call. Not called if hf_depot_open fails. May be NULL. */
+    void (*close)(void *state);
+} hf_source_hooks;
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
@@ -201,6 +277,18 @@ typedef struct hf_depot_options {
     hf_combiner combine; /* makes one patch of two within .coalesce; NULL = patches are sent one by one */
     /* Nothing is sent but by hf_depot_drive: writes wait for it, also those of an earlier process. */
     bool driven;
+    /* Fetches many keys with one call: the misses of one hf_depot_get_many, and with .batch_window those of all calls. A
+     * call counts as one fetch of .fetch_max. NULL = they are fetched one by one. Without .fetch it fetches single keys,
+     * too. */
+    hf_many_fetcher fetch_many;
+    hf_span batch_window;    /* a fetch waits this long for others that can share its call; 0 = no */
+    hf_subscriber subscribe; /* instead of fetch */
+    hf_decoder decode;       /* hf_depot_get and watchers give what it makes; NULL = they give the bytes */
+    hf_encoder encode;       /* needed by hf_depot_put_value */
+    /* Where decode and encode run: a pool or a view. NULL = where they are needed: on the fiber of the fetch, or on the
+     * caller's own fiber or thread. */
+    hf_dispatcher *compute;
+    const hf_source_hooks *source; /* instead of .file; copied */
 } hf_depot_options;
 
 typedef enum hf_fresh {
@@ -265,6 +353,27 @@ typedef struct hf_item {
     uint64_t version;
 } hf_item;
 
+#define HF_DEPOT_MANY_MAX 4096 /* keys of one hf_depot_get_many */
+
+typedef struct hf_depot_get_many_options {
+    size_t size; /* set by the macro */
+    hf_fresh fresh;
+    hf_span within;  /* of HF_FRESH_WITHIN */
+    hf_span timeout; /* keys that have no answer by then have HF_ERR_TIMEOUT. 0 or HF_SPAN_UNLIMITED = none */
+    bool force;
+    hf_urgency urgency;
+    hf_depot_info *ret_infos; /* as many as keys, each set as ret_info of hf_depot_get; NULL = not wanted */
+} hf_depot_get_many_options;
+
+#define HF_DEPOT_MESSAGE_LEN 200
+
+/* What became of one key of many. */
+typedef struct hf_depot_result {
+    hf_status status;                   /* as of hf_depot_get */
+    hf_value *value;                    /* with HF_OK: the caller's own reference */
+    char message[HF_DEPOT_MESSAGE_LEN]; /* without: a sentence for people */
+} hf_depot_result;
+
 typedef enum hf_depot_mode {
     HF_DEPOT_LOCAL_FIRST, /* durable here, visible at once, sent when it can be; the default */
     HF_DEPOT_ORIGIN_FIRST /* sent first; nothing changes here before the origin has accepted it */
@@ -319,10 +428,13 @@ typedef struct hf_depot_watch_options {
     size_t size; /* set by the macro */
     hf_fresh fresh;
     hf_span within;
-    /* 0 = HF_FLOW_CONFLATE as well: a watcher never holds up the depot. HF_FLOW_DROP_OLDEST keeps `capacity`. */
+    /* Which events are kept for a watcher that is slow. It never holds up the depot, and never ends by itself.
+     * HF_FLOW_CONFLATE, and the default: the newest DATA, GONE or LOADING and the newest ERROR. HF_FLOW_BUFFER with a
+     * capacity: the oldest ones in order; when there are `capacity` of them, the last is replaced by each newer one, so
+     * that the newest is always there. HF_FLOW_DROP_OLDEST: the newest ones in order. */
     hf_flow_mode mode;
-    size_t capacity; /* events that are kept; 16 with HF_FLOW_DROP_OLDEST */
-    hf_span refresh; /* fetch again in this rhythm; 0 = no */
+    size_t capacity; /* events that are kept, up to 65,536; HF_FLOW_BUFFER needs it, HF_FLOW_DROP_OLDEST has 16 */
+    hf_span refresh; /* fetch again in this rhythm; 0 = no; HF_FRESH_LOCAL never fetches */
 } hf_depot_watch_options;
 
 /* ---- What one sees of a depot ------------------------------------------------------------------------------------ */
@@ -470,6 +582,13 @@ HF_API hf_status hf_depot_close(hf_depot *depot);
  * three times while it was fetched. HF_ERR_INVALID: the key. Else the failure of the fetcher. */
 HF_API HF_MUST_USE hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
                                                const hf_depot_get_options *options);
+/* hf_depot_get for many keys, each by itself: results[i] is about keys[i]. Returns when all of them are answered; those
+ * that have to be fetched are fetched side by side, or with .fetch_many together. The same key may be there twice.
+ * HF_OK: all results are set, whatever their status; the caller releases their values. Fails, and sets no result:
+ * HF_ERR_CANCELED; HF_ERR_LIMIT: more than 4,096 keys; HF_ERR_CLOSED, HF_ERR_NOMEM, HF_ERR_INVALID (an option). */
+HF_API HF_MUST_USE hf_status hf_depot_get_many_with(hf_depot *depot, const hf_depot_key *keys, size_t count,
+                                                    hf_depot_result *ret_results,
+                                                    const hf_depot_get_many_options *options);
 /* Fetches the value behind the caller's back if what is at hand is not fresh. Returns at once. Fails: HF_ERR_INVALID,
  * HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_depot_prefetch(hf_depot *depot, hf_depot_key key);
@@ -483,6 +602,10 @@ HF_API HF_MUST_USE hf_status hf_depot_prefetch(hf_depot *depot, hf_depot_key key
  * asked at the moment; and the origin's refusal. */
 HF_API HF_MUST_USE hf_status hf_depot_put_with(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
                                                const hf_depot_write_options *options);
+/* The same with what .encode makes of an object; the caller keeps its reference. Fails also: HF_ERR_MISUSE: there is no
+ * .encode; what .encode returned. */
+HF_API HF_MUST_USE hf_status hf_depot_put_value_with(hf_depot *depot, hf_depot_key key, const hf_value *object,
+                                                     const hf_depot_write_options *options);
 /* A change of the value, as bytes that .apply understands. Fails also: HF_ERR_MISUSE: there is no .apply; what .apply
  * returned. */
 HF_API HF_MUST_USE hf_status hf_depot_patch_with(hf_depot *depot, hf_depot_key key, const void *patch, size_t len,
@@ -512,6 +635,10 @@ HF_API HF_MUST_USE hf_status hf_depot_invalidate_with(hf_depot *depot, hf_depot_
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_namespace_with(hf_depot *depot, const char *ns,
                                                                 const hf_depot_invalidate_options *options);
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const hf_depot_invalidate_options *options);
+/* The row of the key was changed in the source by somebody else: it is read again, and watchers see what has changed.
+ * A fetch under way is not affected. Fails: HF_ERR_INVALID: the key; the failure of the source: what was at hand
+ * stays. */
+HF_API HF_MUST_USE hf_status hf_depot_changed(hf_depot *depot, hf_depot_key key);
 /* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. */
 HF_API HF_MUST_USE hf_status hf_depot_trim(hf_depot *depot, int64_t bytes);
 /* Whether the origin can be reached, as far as you know; true at first. False: nothing is fetched or sent. True again:
@@ -608,6 +735,10 @@ HF_API HF_MUST_USE hf_status hf_reply_revision(hf_reply *reply, uint64_t revisio
 HF_API HF_MUST_USE hf_status hf_reply_key(hf_reply *reply, hf_depot_key key);
 /* How long the value is fresh; HF_SPAN_OFF = it is never fresh. */
 HF_API HF_MUST_USE hf_status hf_reply_max_age(hf_reply *reply, hf_span max_age);
+/* Of a subscriber: hands over what the reply says and clears it for the next one. Returns when the depot has kept it.
+ * Fails: HF_ERR_CANCELED: nobody wants it any more; HF_ERR_INVALID: it says nothing, or "not modified" without an etag
+ * in the request; what .decode returned. Return these; HF_ERR_MISUSE: the reply is not that of a subscriber. */
+HF_API HF_MUST_USE hf_status hf_reply_emit(hf_reply *reply);
 /* Says why it failed. Returns a status that stands for the class: return it. */
 HF_API HF_MUST_USE hf_status hf_reply_fail_with(hf_reply *reply, hf_reply_class reply_class,
                                                 const hf_reply_fail_options *options);
@@ -628,9 +759,15 @@ HF_AUTO_DEFINE(hf_items_free, hf_items)
 #define hf_depot_get(...) HF_DEPOT_GET_(__VA_ARGS__, .size = sizeof(hf_depot_get_options))
 #define HF_DEPOT_GET_(depot, key, ret_value, ...) \
     hf_depot_get_with((depot), (key), (ret_value), &(hf_depot_get_options){__VA_ARGS__})
+#define hf_depot_get_many(...) HF_DEPOT_GET_MANY_(__VA_ARGS__, .size = sizeof(hf_depot_get_many_options))
+#define HF_DEPOT_GET_MANY_(depot, keys, count, ret_results, ...) \
+    hf_depot_get_many_with((depot), (keys), (count), (ret_results), &(hf_depot_get_many_options){__VA_ARGS__})
 #define hf_depot_put(...) HF_DEPOT_PUT_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
 #define HF_DEPOT_PUT_(depot, key, data, len, ...) \
     hf_depot_put_with((depot), (key), (data), (len), &(hf_depot_write_options){__VA_ARGS__})
+#define hf_depot_put_value(...) HF_DEPOT_PUT_VALUE_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
+#define HF_DEPOT_PUT_VALUE_(depot, key, object, ...) \
+    hf_depot_put_value_with((depot), (key), (object), &(hf_depot_write_options){__VA_ARGS__})
 #define hf_depot_patch(...) HF_DEPOT_PATCH_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
 #define HF_DEPOT_PATCH_(depot, key, patch, len, ...) \
     hf_depot_patch_with((depot), (key), (patch), (len), &(hf_depot_write_options){__VA_ARGS__})
@@ -692,11 +829,25 @@ hf_depot_get(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
     return hf_depot_get_with(depot, key, ret_value, &options);
 }
 static inline HF_MUST_USE hf_status
+hf_depot_get_many(hf_depot *depot, const hf_depot_key *keys, size_t count, hf_depot_result *ret_results,
+    hf_depot_get_many_options options = hf_depot_get_many_options())
+{
+    options.size = sizeof options;
+    return hf_depot_get_many_with(depot, keys, count, ret_results, &options);
+}
+static inline HF_MUST_USE hf_status
 hf_depot_put(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
     hf_depot_write_options options = hf_depot_write_options())
 {
     options.size = sizeof options;
     return hf_depot_put_with(depot, key, data, len, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_put_value(hf_depot *depot, hf_depot_key key, const hf_value *object,
+    hf_depot_write_options options = hf_depot_write_options())
+{
+    options.size = sizeof options;
+    return hf_depot_put_value_with(depot, key, object, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_depot_patch(hf_depot *depot, hf_depot_key key, const void *patch, size_t len,

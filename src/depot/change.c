@@ -172,7 +172,11 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
     if (change->snap == NULL) {
         return hf_fail(&change->op, HF_ERR_NOMEM, "no memory for a value of the depot");
     }
-    if (depot->source != NULL) {
+    hf_value *object = atomic_load_explicit(&slot->snap->object, memory_order_acquire);
+    if (!is_changed && object != NULL) { /* of the same bytes */
+        hf_snap_set_object(change->snap, object);
+    }
+    if (depot->source != NULL && !change->is_reading) {
         hf_row_put_entry(hf_change_put(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(slot)}),
                          &change->next);
     }
@@ -230,6 +234,9 @@ static bool decide(hf_depot *depot, hf_change *change)
     if (change->is_parked) { /* it waits for another one */
         hf_assert(status == HF_OK && change->write_count == 0);
         return false;
+    }
+    if (change->is_reading && status == HF_OK) {
+        return false; /* hf_change_written follows */
     }
     change->status = status != HF_OK ? status : change->status; /* a release may have set it */
     if (change->status == HF_OK && (change->write_count > 0 || change->no_memory) && depot->source != NULL) {
@@ -419,8 +426,8 @@ void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
     slot->holds++; /* while this looks at it */
     while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
         hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
-        if (hf_node_is_linked(&change->in_batch) || change->is_parked) {
-            break; /* it is being written, or waits for another one */
+        if (hf_node_is_linked(&change->in_batch) || change->is_parked || change->is_reading) {
+            break; /* it is being written or read, or waits for another one */
         }
         if (change->group != NULL) {
             if (!take_turn(depot, change)) {

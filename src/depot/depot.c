@@ -22,6 +22,7 @@ static const span_rule SPANS[] = {
     {offsetof(hf_depot_options, keep), ".keep", SECONDS(30 * 86400), false},
     {offsetof(hf_depot_options, fetch_timeout), ".fetch_timeout", SECONDS(10), false},
     {offsetof(hf_depot_options, coalesce), ".coalesce", 150000000, true},
+    {offsetof(hf_depot_options, batch_window), ".batch_window", 0, true},
 };
 
 typedef struct number_rule {
@@ -75,6 +76,15 @@ static hf_status settle_options(hf_op *op, hf_depot_options *options)
         (options->on_conflict == HF_CONFLICT_MERGE && options->merge == NULL)) {
         return hf_fail(op, HF_ERR_INVALID, ".on_conflict has no such value, or needs .merge");
     }
+    if (options->subscribe != NULL && (options->fetch != NULL || options->fetch_many != NULL)) {
+        return hf_fail(op, HF_ERR_INVALID, ".subscribe is used instead of .fetch and .fetch_many, not beside them");
+    }
+    if (options->batch_window.ns > 0 && options->fetch_many == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, ".batch_window needs .fetch_many");
+    }
+    if (options->source != NULL && options->file != NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "a depot has a .file or a .source, not both");
+    }
     return HF_OK;
 }
 
@@ -109,6 +119,7 @@ static void take_down(hf_depot *depot)
     hf_assert(depot->stirs.count == 0 && depot->index.nodes.count == 0 && depot->paging.count == 0); /* DP8 */
     (void)hf_cache_free(depot->memory);
     hf_alias_drop_all(depot);
+    (void)hf_keylock_free(depot->decoding);
     free_spaces(depot);
     hf_heap_deinit(&depot->timers);
     hf_depot_unref(depot);
@@ -127,7 +138,7 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
                         &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
                         &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers,
                         &depot->alias_order, &depot->damaged,      &depot->stirs_by_age, &depot->paging_idle,
-                        &depot->index.all};
+                        &depot->index.all,  &depot->gathering,    &depot->subs};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -167,9 +178,13 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     if (status == HF_OK) {
         status = hf_flow_new(sizeof(hf_depot_news), &depot->events, .name = name, .runtime = rt);
     }
-    if (status == HF_OK && (store != NULL || options.file != NULL)) {
-        status =
-            store != NULL ? hf_source_open_store(&op, depot, store) : hf_depot_source_open(&op, depot, options.file);
+    if (status == HF_OK && options.decode != NULL) {
+        status = hf_keylock_new(&depot->decoding, .name = name, .runtime = rt);
+    }
+    if (status == HF_OK && (store != NULL || options.file != NULL || options.source != NULL)) {
+        status = store != NULL          ? hf_source_open_store(&op, depot, store)
+                 : options.file != NULL ? hf_depot_source_open(&op, depot, options.file)
+                                        : hf_depot_source_hook(&op, depot, options.source);
         status = status != HF_OK ? hf_depot_raise(depot, &op) : HF_OK;
     } else if (status != HF_OK) {
         hf_store_close(store);
@@ -179,8 +194,16 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     }
     if (status == HF_OK) {
         depot->owner = (const hf_fiber *)(void *)hf_self_get();
+        depot->options.source = NULL; /* it was copied */
         status = hf_fork(depot->scope, hf_depot_keeper, depot, .name = name);
+        bool is_kept = status == HF_OK;
+        if (is_kept) { /* last: from here on the source is the depot's, to be closed by it */
+            status = hf_depot_source_start(depot);
+        }
         if (status != HF_OK) {
+            if (is_kept) {
+                hf_depot_end_keeper(depot);
+            }
             (void)hf_scope_close(depot->scope);
         }
     }
@@ -310,6 +333,7 @@ hf_status hf_depot_close(hf_depot *depot)
     hf_depot_tell(depot, &ask, act_end, "hf_depot_close");
     await_calls(depot);
     hf_depot_end_keeper(depot);
+    hf_depot_source_stop(depot);
     (void)hf_scope_close(depot->scope);
     take_down(depot);
     return HF_OK;
@@ -349,6 +373,7 @@ static void act_online(hf_depot *depot, hf_post *post)
     depot->is_offline = ask->drops;
     if (was_offline && !depot->is_offline) {
         hf_depot_look_at_all_sends(depot);
+        hf_depot_look_at_all_subs(depot);
     }
     hf_depot_answer(depot, ask, HF_OK);
 }

@@ -105,6 +105,7 @@ typedef struct hf_snap {
     hf_depot_entry_kind kind; /* visible */
     bool is_pending;          /* writes are folded in */
     hf_depot_place place;
+    _Atomic(hf_value *) object; /* what .decode made of the value, from the first read on; owned */
 } hf_snap;
 
 static inline hf_snap *hf_snap_ref(hf_snap *snap)
@@ -188,6 +189,9 @@ struct hf_slot {
     hf_snap *snap;           /* visible, when known */
     hf_list loading;         /* asks; under the lock */
     hf_depot_flight *flight; /* NULL = none */
+    struct hf_sub_run *sub;  /* NULL = none runs */
+    hf_depot_timer_node sub_timer;
+    hf_node in_subs; /* in depot->subs; holds it */
     hf_list watchers;
     hf_list changes;     /* the first is being written */
     hf_list rows;        /* hf_pending, in order */
@@ -234,6 +238,7 @@ struct hf_ask {
     hf_depot_flight *flight; /* that it waits for */
     hf_pending *waits_row;   /* that it waits for */
     void *what;              /* other arguments */
+    struct hf_many *many;    /* it is one of many: nobody waits for it alone */
 };
 
 /* ---- Flights ----------------------------------------------------------------------------------------------------- */
@@ -261,23 +266,31 @@ struct hf_reply {
     hf_list records;     /* hf_record: what it brings besides its own value */
     size_t record_count; /* of `records` ... */
     size_t record_bytes; /* ... and what they take */
+    bool keeps_failure;       /* one of many: hf_reply_fail leaves the failure here */
+    hf_failure_box *failure;  /* with keeps_failure; owned */
+    struct hf_sub_run *emits; /* of a subscriber: hf_reply_emit hands the reply to it */
 };
 
 void hf_reply_init(hf_reply *reply, hf_runtime *rt, size_t value_max);
 void hf_reply_clear(hf_reply *reply);
 
+typedef struct hf_depot_call hf_depot_call;
+typedef struct hf_many hf_many;
+
 struct hf_depot_flight {
-    hf_work work;
     hf_depot *depot;
     hf_slot *slot;       /* held */
-    unsigned refs;       /* the slot's, the work's, and one per ask; of the driver */
-    hf_node node;        /* in depot->queue while it waits for a permit */
+    unsigned refs;       /* the slot's, the call's, and one per ask; of the driver */
+    hf_node node;        /* while it waits: in depot->queue, depot->gathering or hf_many.gathered */
+    hf_depot_call *call; /* that it is part of; NULL = it waits, or lands */
+    uint64_t ticket;     /* flights with the same one may share a call; 0 = it flies alone */
+    bool is_gathering;   /* it is in depot->gathering */
     hf_node in_all;      /* in depot->all_flights */
     hf_list waiters;     /* asks; under the lock */
     unsigned holders;    /* waiters, watchers and the depot */
     bool is_refresh;     /* the depot holds it */
-    bool is_running;     /* its fiber is on its way */
     bool is_over;        /* left its slot */
+    atomic_bool is_left; /* the same, for the fiber of its call */
     bool is_landing;     /* what it brought is being written */
     bool is_void;        /* the key was written or invalidated: what it brings is not kept, and it flies again */
     bool is_conditional; /* may be asked with etag and last_modified */
@@ -288,8 +301,10 @@ struct hf_depot_flight {
     unsigned rounds;                /* flown again because of an invalidation */
     hf_value *etag, *last_modified; /* that it asks with */
     hf_reply reply;
-    hf_post landed;
-    hf_status work_status; /* of its fiber, whose last act is to set them */
+    hf_value *object;      /* what .decode made of the reply's value; NULL = nothing */
+    hf_post landed;        /* before its call is over */
+    bool is_answered;      /* by the fiber of its call: the next three are set */
+    hf_status work_status; /* what became of asking */
     hf_failure_box *work_failure;
     hf_status status; /* of its end; of the driver */
     hf_failure_box *failure;
@@ -297,7 +312,6 @@ struct hf_depot_flight {
     int64_t retry_after;
     bool was_denied; /* the breaker refused it */
     unsigned origin;
-    bool is_probe;
     int64_t began_at;            /* wall; with `began` */
     hf_slot *query;              /* of a page: the slot of its query, held; NULL = an ordinary fetch */
     hf_page_direction direction; /* of a page */
@@ -305,6 +319,80 @@ struct hf_depot_flight {
     size_t page_size;            /* items that are wanted; 0 = not said */
     size_t window_max;           /* of a page: items that the window may have */
 };
+
+/* ---- Calls: a fiber that asks the origin for one flight, or for several ------------------------------------------ */
+
+enum { HF_CALL_FLIGHTS_MAX = 256 };
+
+struct hf_depot_call {
+    hf_work work;
+    hf_depot *depot;
+    hf_post over;
+    unsigned origin; /* of all its flights */
+    bool is_many;    /* .fetch_many is called */
+    bool is_probe;
+    bool was_denied;   /* the breaker refused an attempt */
+    bool has_answered; /* the origin has said something about one of the keys */
+    bool has_failed;   /* a flight failed in a way that counts against the breaker */
+    size_t live;       /* flights that somebody holds and that have not landed; of the driver */
+    size_t count;
+    hf_depot_flight *flights[]; /* a reference each; NULL = it lands before the call is over */
+};
+
+/* ---- Many keys in one call of a program -------------------------------------------------------------------------- */
+
+typedef struct hf_many_key {
+    hf_ask ask; /* ask.many is set: its answer goes there */
+    hf_depot_key_bytes *bytes;
+    size_t index; /* in the caller's arrays */
+    hf_status status;
+    bool is_decided; /* it was answered, or waits for a flight */
+    bool is_done;    /* answered */
+} hf_many_key;
+
+struct hf_many {
+    hf_ask whole;  /* the call; answered when all keys are */
+    hf_list waits; /* `whole`, while it waits; under the lock */
+    bool has_begun, is_acting;
+    size_t left;      /* keys without an answer */
+    size_t undecided; /* of them, those that are still being read */
+    uint64_t ticket;
+    hf_list gathered; /* flights that wait until all keys are decided */
+    size_t count, capacity;
+    hf_many_key keys[];
+};
+
+/* ---- Subscriptions ----------------------------------------------------------------------------------------------- */
+
+/* One run of .subscribe for a key. */
+typedef struct hf_sub_run {
+    hf_work work;
+    hf_depot *depot;
+    hf_slot *slot;   /* held */
+    bool is_current; /* it is slot->sub; else nobody wants it any more */
+    bool is_counted; /* among the fetches at once: it has not emitted yet */
+    bool has_emitted;
+    bool is_probe;
+    bool was_denied;
+    bool is_told; /* the breaker knows how it began */
+    unsigned origin;
+    uint64_t voids;                      /* of the slot, when it began */
+    uint64_t generation, generation_all; /* the same */
+    hf_depot_timer_node timer;           /* the first reply must come before */
+    hf_fetch_request request;
+    hf_value *etag, *last_modified; /* that it asks with */
+    hf_reply reply;                 /* that is being filled by the subscriber */
+    hf_value *object;               /* what .decode made of it */
+    hf_list emitting;               /* the ask of hf_reply_emit, while it waits; under the lock */
+    hf_reply taken;                 /* what was handed over; of the driver */
+    hf_value *taken_object;
+    bool has_taken;  /* `taken` waits until the key is not being written */
+    bool is_landing; /* `taken` was handed to the slot's flight, whose end answers the ask */
+    hf_post over;
+    hf_status status;
+    hf_reply_class why;
+    hf_failure_box *failure;
+} hf_sub_run;
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------- */
 
@@ -340,6 +428,7 @@ struct hf_change {
     hf_buf spilled; /* takes the bytes of such a write */
     bool is_parked; /* decided, but it waits for a change of another key (hf_change_release) */
     bool is_deciding;
+    bool is_reading; /* `decide` reads the source first; hf_change_written follows */
     bool follows; /* goes with its key when the key gets another name */
     hf_list asks; /* callers that wait for it; under the lock */
     hf_depot_flight *flight;
@@ -376,7 +465,7 @@ struct hf_watcher {
     bool has_value;            /* it was shown one, and not GONE after it */
     bool is_loading;           /* it was told LOADING, and nothing after it */
     hf_node in_all;            /* in depot->all_watchers */
-    hf_depot_event *events;    /* a ring of `capacity` places, and one for REKEYED */
+    struct hf_watch_item *items; /* a ring of `capacity` places, and one for REKEYED */
     size_t first, count;
     bool is_rekeyed; /* REKEYED is in the ring */
     uint64_t dropped;
@@ -480,7 +569,13 @@ struct hf_depot {
     hf_list all_flights;
     hf_list all_watchers;
     hf_list queue[3];    /* flights that wait for a permit, by urgency: high, normal, low */
-    size_t flights;      /* that fly */
+    hf_list gathering;   /* flights that wait until .batch_window is over */
+    size_t gathering_count;
+    hf_depot_timer_node window;
+    uint64_t ticket_last;
+    hf_list subs;        /* slots whose subscription has to be looked at */
+    hf_keylock *decoding; /* by snapshot: one decodes it, the others wait; NULL = there is no .decode */
+    size_t flights;      /* calls and subscriptions that wait for the origin's word */
     size_t flight_count; /* in all */
     size_t refreshes;    /* held by the depot */
     size_t sends;        /* under way */
@@ -650,7 +745,13 @@ hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
 /* Whether the origin is not asked for this key now; `*ret_wait`: for how long at least. */
 bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t *ret_wait);
 /* The flight of the slot that serves this freshness, or a new one; it is held by the caller. NULL = no memory. */
-hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, bool *ret_joined);
+hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, hf_many *many,
+                                     bool *ret_joined);
+static inline hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency,
+                                               bool *ret_joined)
+{
+    return hf_flight_board_for(depot, slot, fresh, urgency, NULL, ret_joined);
+}
 /* A holder leaves; the last one ends it. */
 void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight);
 /* The same for an ask, which has a reference. */
@@ -658,10 +759,39 @@ void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight);
 /* The key of the slot got another name: those who wait ask again, by the new one. */
 void hf_flight_redirect(hf_depot *depot, hf_slot *slot);
 /* A refresh that belongs to the depot, if there is room for one. */
-void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency);
+void hf_flight_refresh_for(hf_depot *depot, hf_slot *slot, hf_urgency urgency, hf_many *many);
+static inline void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency)
+{
+    hf_flight_refresh_for(depot, slot, urgency, NULL);
+}
 /* At close: all flights end, and their waiters with this status. */
 void hf_flight_end_all(hf_depot *depot);
+/* The origin was asked: work_status, work_failure, reply, object, why and retry_after are set. Takes the reference of
+ * the call. */
+void hf_flight_land(hf_depot *depot, hf_depot_flight *flight);
+/* It ends before the origin was asked. Takes `failure`. */
+void hf_flight_fail(hf_depot *depot, hf_depot_flight *flight, hf_status status, hf_failure_box *failure);
+/* It counts as of now: of a reply that came by itself. */
+void hf_flight_stamp(hf_depot *depot, hf_depot_flight *flight);
+/* Queues those of a list, which are in no other one. */
+void hf_flight_queue_all(hf_depot *depot, hf_list *flights);
+/* Whether there is any way to ask the origin. */
+static inline bool hf_depot_has_fetcher(const hf_depot *depot)
+{
+    return depot->options.fetch != NULL || depot->options.fetch_many != NULL || depot->options.subscribe != NULL;
+}
+
+/* ---- call.c ------------------------------------------------------------------------------------------------------ */
+
 void hf_depot_start_flights(hf_depot *depot);
+/* A flight of the call is over before it has landed; without any other the call is canceled. */
+void hf_call_leave(hf_depot *depot, hf_depot_call *call);
+/* Cancels the fiber of a work, which is on its way. */
+void hf_depot_abandon(hf_depot *depot, hf_work *work);
+/* On a fiber, after a call returned `status`: its failure. */
+hf_failure_box *hf_depot_take_failure(hf_depot *depot, hf_status status);
+/* What an answer without a failure is: HF_OK, or the failure of a fetcher that did not keep to its contract. */
+hf_status hf_reply_check(const hf_depot *depot, const hf_reply *reply, bool asks_with);
 unsigned hf_depot_origin(hf_depot *depot, hf_str key);
 /* One call of a fetcher or pusher, within its time. On the fiber of a flight or a send. */
 hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg);
@@ -680,11 +810,49 @@ hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe);
 /* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 void hf_read_act(hf_depot *depot, hf_post *post);
-/* What is in memory, if it will do: no lock, no driver. */
-bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
-                     hf_depot_info *ret_info);
 /* The flight of these asks is over. */
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
+/* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
+bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+                     hf_depot_info *ret_info);
+void hf_info_fill(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place);
+/* Fails: HF_ERR_INVALID. */
+hf_status hf_read_check(hf_op *op, hf_fresh fresh, hf_span within, hf_urgency urgency);
+
+/* ---- many.c ------------------------------------------------------------------------------------------------------ */
+
+/* A key of many is answered. */
+void hf_many_answered(hf_depot *depot, hf_ask *ask, hf_status status);
+/* A key of many waits for a flight. */
+void hf_many_decided(hf_depot *depot, hf_ask *ask);
+
+/* ---- sub.c ------------------------------------------------------------------------------------------------------- */
+
+/* The flight waits for the next reply of its key's subscription, which begins if it does not run. */
+void hf_sub_board(hf_depot *depot, hf_depot_flight *flight);
+/* Something has changed: whether the slot's subscription is wanted is looked at when the driver has nothing else to do.
+ * Does nothing without .subscribe. */
+void hf_sub_look(hf_depot *depot, hf_slot *slot);
+void hf_depot_look_at_subs(hf_depot *depot);
+/* Online again. */
+void hf_depot_look_at_all_subs(hf_depot *depot);
+/* By the subscriber: hf_reply_emit. */
+hf_status hf_sub_emit(hf_sub_run *run);
+/* Whether the watcher wants one. */
+static inline bool hf_watcher_subscribes(const hf_watcher *watcher)
+{
+    return watcher->depot->options.subscribe != NULL && watcher->rule.fresh != HF_FRESH_LOCAL;
+}
+
+/* ---- convert.c --------------------------------------------------------------------------------------------------- */
+
+/* What a caller gets of a snapshot with a value: a reference to the value, or with .decode to what that makes of it, once
+ * per snapshot. On the caller's fiber, or on .compute. Fails: what .decode returned, HF_ERR_CANCELED, HF_ERR_NOMEM. */
+hf_status hf_snap_give(hf_depot *depot, hf_snap *snap, hf_value **ret_value);
+/* The same of a value that is in no snapshot yet. */
+hf_status hf_depot_decode(hf_depot *depot, const hf_value *value, hf_value **ret_object);
+/* By the driver, before anybody else has the snapshot: takes a reference. */
+void hf_snap_set_object(hf_snap *snap, hf_value *object);
 
 /* ---- change.c ---------------------------------------------------------------------------------------------------- */
 
@@ -949,6 +1117,27 @@ bool hf_source_load(hf_depot *depot, hf_slot *slot);
 void hf_source_commit(hf_depot *depot);
 /* A request of the depot's own; its `done` posts. */
 void hf_source_submit(hf_depot *depot, hf_store_request *request);
+/* Reads the row of a slot for a change that is being decided; hf_changed_read follows, then hf_change_written. Fails:
+ * HF_ERR_NOMEM. */
+hf_status hf_source_reload(hf_depot *depot, hf_change *change);
+/* changed.c: the row of the slot is this one. */
+hf_status hf_changed_read(hf_depot *depot, hf_change *change, const hf_depot_entry *entry);
+/* The same as hf_depot_source_open with functions of the user. */
+hf_status hf_depot_source_hook(hf_op *op, hf_depot *depot, const hf_source_hooks *hooks);
+/* With functions of the user: begins the fiber that calls them; ends it, after everything was written. */
+hf_status hf_depot_source_start(hf_depot *depot);
+void hf_depot_source_stop(hf_depot *depot);
+
+/* ---- hooks.c ----------------------------------------------------------------------------------------------------- */
+
+typedef struct hf_hooks hf_hooks;
+hf_status hf_hooks_new(hf_op *op, hf_depot *depot, const hf_source_hooks *hooks, hf_hooks **ret_hooks);
+/* A store that calls the functions, on the thread that uses it. */
+hf_store *hf_hooks_store(hf_hooks *hooks);
+hf_status hf_hooks_start(hf_hooks *hooks);
+void hf_hooks_submit(hf_hooks *hooks, hf_store_request *request);
+void hf_hooks_stop(hf_hooks *hooks);
+void hf_hooks_free(hf_hooks *hooks); /* accepts NULL */
 /* slot.c: the entry of the slot is this one. */
 void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
 /* The changes of a slot that is known now. */

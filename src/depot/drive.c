@@ -14,6 +14,7 @@
 
 static void settle(hf_depot *depot)
 {
+    hf_depot_look_at_subs(depot);
     hf_depot_start_flights(depot);
     hf_depot_start_sends(depot);
     hf_depot_commit(depot);
@@ -37,7 +38,7 @@ static void drive(hf_depot *depot)
         }
         settle(depot);
         hf_spin_lock(&depot->lock);
-        bool is_over = hf_list_is_empty(&depot->inbox);
+        bool is_over = hf_list_is_empty(&depot->inbox) && hf_list_is_empty(&depot->subs);
         if (is_over) {
             atomic_store_explicit(&depot->driver, NULL, memory_order_relaxed);
             depot->is_driven = false;
@@ -137,7 +138,9 @@ void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status)
     hf_depot_flight *flight = ask->flight;
     ask->slot = NULL;
     ask->flight = NULL;
-    if (ask->wait.fiber == driver) { /* it is not parked: it drives */
+    if (ask->many != NULL) {
+        hf_many_answered(depot, ask, status);
+    } else if (ask->wait.fiber == driver) { /* it is not parked: it drives */
         ask->wait.status = status;
         ask->is_done = true;
     } else {

@@ -4,6 +4,8 @@
  *                ^                    |
  *                +-- flies again -----+   the key was invalidated meanwhile: what it brought is thrown away (DP3)
  *
+ * Before it is queued a flight may be gathered with others, so that they share a call. Flying is in call.c.
+ *
  * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key
  * is free at once (DP7). */
 #include "depot/depot_private.h"
@@ -30,7 +32,7 @@ unsigned hf_depot_origin(hf_depot *depot, hf_str key)
 bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t *ret_wait)
 {
     *ret_wait = 0;
-    if (depot->options.fetch == NULL || depot->is_offline) {
+    if (!hf_depot_has_fetcher(depot) || depot->is_offline) {
         return true;
     }
     int64_t left = slot->entry.backoff_until - hf_depot_wall(depot);
@@ -41,190 +43,6 @@ bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t
     return hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], hf_rt_now(depot->rt).ns,
                               ret_wait);
 }
-
-typedef struct permit_ask {
-    hf_ask ask;
-    unsigned origin;
-    bool is_probe;
-} permit_ask;
-
-static void act_permit(hf_depot *depot, hf_post *post)
-{
-    permit_ask *permit = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), permit_ask, ask);
-    bool may = hf_breaker_ask(&depot->breakers[permit->origin], hf_rt_now(depot->rt).ns, &permit->is_probe);
-    hf_depot_answer(depot, &permit->ask,
-                    may ? HF_OK
-                        : hf_fail(&permit->ask.op, HF_ERR_UNAVAILABLE,
-                                  "the origin of depot '%s' failed several times and is not asked for a while",
-                                  depot->name));
-}
-
-hf_status hf_depot_permit(hf_depot *depot, unsigned origin, bool *ret_is_probe)
-{
-    permit_ask permit = {.origin = origin};
-    HF_TRY(hf_depot_ask(depot, &permit.ask, act_permit, "hf_depot", hf_nanoseconds(0)));
-    *ret_is_probe = permit.is_probe;
-    return HF_OK;
-}
-
-/* ---- The fiber of a flight --------------------------------------------------------------------------------------- */
-
-hf_instant hf_depot_attempt_deadline(const hf_depot *depot)
-{
-    return hf_rt_deadline(depot->rt, depot->options.fetch_timeout);
-}
-
-/* Callbacks see it as a local value, in all fibers that they fork: a call about their own key would wait for itself. */
-static const hf_local CALLED_FOR = {"hf_depot"};
-
-typedef struct called_for {
-    const hf_depot *depot;
-    hf_str key;
-} called_for;
-
-bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key)
-{
-    for (const hf_binding *at = self->locals; at != NULL; at = at->outer) {
-        const called_for *one = at->key == &CALLED_FOR ? at->value : NULL;
-        if (one != NULL && one->depot == depot && hf_str_equal(one->key, key)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg)
-{
-    called_for one = {depot, hf_slot_key(slot)};
-    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    hf_assert(self != NULL && self->kind != HF_FIBER_THREAD); /* the fiber of a flight or a send */
-    hf_binding binding = {.key = &CALLED_FOR, .value = &one, .outer = self->locals};
-    self->locals = &binding; /* the scope of the attempt takes it from here, and is closed before it goes */
-    hf_status status = hf_depot_attempt(depot, call, arg);
-    hf_assert(self->locals == &binding);
-    self->locals = binding.outer;
-    return status;
-}
-
-hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg)
-{
-    hf_scope *scope = NULL;
-    HF_TRY(hf_scope_open(&scope, .name = depot->name, .timeout = depot->options.fetch_timeout));
-    hf_status status = hf_fork(scope, call, arg, .name = depot->name, .on = depot->options.on);
-    if (status == HF_OK) {
-        status = hf_join(scope);
-    }
-    (void)hf_scope_close(scope);
-    return status;
-}
-
-hf_reply_class hf_depot_classify(const hf_reply *reply, hf_status status)
-{
-    return reply->has_class ? reply->why : hf_class_of_status(status);
-}
-
-hf_breaker_end hf_depot_end_of(hf_status status, hf_reply_class why)
-{
-    return status == HF_OK                 ? HF_BREAKER_ANSWERED
-           : status == HF_ERR_CANCELED     ? HF_BREAKER_CANCELED
-           : hf_class_info_of(why)->counts ? HF_BREAKER_FAILED
-                                           : HF_BREAKER_ANSWERED;
-}
-
-typedef struct fetching {
-    hf_depot_flight *flight;
-    hf_fetch_request request;
-} fetching;
-
-static hf_status call_fetch(void *arg)
-{
-    fetching *one = arg;
-    hf_depot *depot = one->flight->depot;
-    return depot->options.fetch(depot->options.state, &one->request, &one->flight->reply);
-}
-
-/* Whether the answer is one. */
-static hf_status check_reply(hf_depot_flight *flight)
-{
-    hf_reply *reply = &flight->reply;
-    if (flight->query != NULL && !reply->is_page) {
-        flight->why = HF_REPLY_INVALID;
-        return hf_raise(HF_ERR_INVALID,
-                        "the fetcher of depot '%s' was asked for a page, and returned HF_OK without hf_reply_page",
-                        flight->depot->name);
-    }
-    if (reply->value == NULL && !reply->is_not_modified) {
-        flight->why = HF_REPLY_INVALID;
-        return hf_raise(HF_ERR_INVALID, "the fetcher of depot '%s' returned HF_OK without a value",
-                        flight->depot->name);
-    }
-    if (reply->value == NULL && flight->etag == NULL && flight->last_modified == NULL) {
-        flight->why = HF_REPLY_INVALID;
-        return hf_raise(HF_ERR_INVALID, "the fetcher of depot '%s' says 'not modified', but was not asked with an etag",
-                        flight->depot->name);
-    }
-    return HF_OK;
-}
-
-static hf_status flight_run(hf_work *work)
-{
-    hf_depot_flight *flight = HF_CONTAINER(work, hf_depot_flight, work);
-    hf_depot *depot = flight->depot;
-    fetching one = {.flight = flight};
-    bool is_key = hf_depot_key_unpack(hf_slot_key(flight->slot), &one.request.key);
-    hf_assert(is_key);
-    one.request.key.type += hf_page_mark_len(one.request.key.type);
-    one.request.page = flight->direction;
-    one.request.token = hf_value_text(flight->token);
-    one.request.page_size = flight->page_size;
-    one.request.etag = hf_value_text(flight->etag);
-    one.request.last_modified = hf_value_text(flight->last_modified);
-    one.request.urgency = flight->urgency;
-    for (int attempt = 1;; attempt++) {
-        hf_status status = flight->is_probe ? HF_OK : hf_depot_permit(depot, flight->origin, &flight->is_probe);
-        if (status != HF_OK) {
-            flight->was_denied = status == HF_ERR_UNAVAILABLE;
-            flight->why = HF_REPLY_ORIGIN;
-            return status;
-        }
-        hf_reply_clear(&flight->reply);
-        one.request.attempt = attempt;
-        one.request.deadline = hf_depot_attempt_deadline(depot);
-        status = hf_depot_attempt_of(depot, flight->slot, call_fetch, &one);
-        if (status == HF_OK) {
-            return check_reply(flight);
-        }
-        flight->why = hf_depot_classify(&flight->reply, status);
-        flight->retry_after = flight->reply.retry_after;
-        if (status == HF_ERR_CANCELED || hf_canceled() != HF_OK || !hf_class_info_of(flight->why)->is_retried ||
-            attempt > depot->options.retries) {
-            return status;
-        }
-        int64_t pause = hf_rule_retry_pause(attempt, flight->retry_after, hf_depot_chance_of(depot));
-        HF_TRY(hf_sleep(hf_nanoseconds(pause)));
-    }
-}
-
-static bool flight_end(hf_work *work, hf_status status, hf_failure_box *failure)
-{
-    hf_depot_flight *flight = HF_CONTAINER(work, hf_depot_flight, work);
-    flight->work_status = status;
-    flight->work_failure = failure;
-    return true;
-}
-
-static void flight_unref(hf_depot *depot, hf_depot_flight *flight);
-static void act_landed(hf_depot *depot, hf_post *post);
-
-/* Only now is the work's memory free for another round. */
-static void flight_work_unref(hf_work *work)
-{
-    hf_depot_flight *flight = HF_CONTAINER(work, hf_depot_flight, work);
-    flight->landed.act = act_landed;
-    hf_depot_post_quietly(flight->depot, &flight->landed);
-}
-
-static const hf_work_kind FLIGHT = {flight_run, flight_end, flight_work_unref};
 
 /* ---- Boarding and leaving ---------------------------------------------------------------------------------------- */
 
@@ -240,6 +58,7 @@ static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
     hf_value_unref(flight->token);
     hf_value_unref(flight->etag);
     hf_value_unref(flight->last_modified);
+    hf_value_unref(flight->object);
     hf_box_unref(flight->failure);
     hf_rt_free(depot->rt, flight, sizeof *flight);
     if (query != NULL) {
@@ -254,6 +73,7 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
     hf_slot *slot = flight->slot;
     hf_assert(!flight->is_over && slot->flight == flight); /* DP1 */
     flight->is_over = true;
+    atomic_store_explicit(&flight->is_left, true, memory_order_relaxed);
     slot->flight = NULL;
     depot->flight_count--;
     hf_list_remove(&flight->in_all);
@@ -263,25 +83,16 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
     }
     if (hf_node_is_linked(&flight->node)) {
         hf_list_remove(&flight->node);
+        depot->gathering_count -= flight->is_gathering;
+        flight->is_gathering = false;
     }
     hf_watch_landed(slot);
     hf_pages_ended(depot, flight);
     if (depot->flight_count == 0) {
         hf_stir_forget(depot);
     }
+    hf_sub_look(depot, slot);
     flight_unref(depot, flight);
-}
-
-/* Cancels its fiber, which is on its way. */
-static void abandon(hf_depot *depot, hf_depot_flight *flight)
-{
-    hf_fiber *self = hf_enter(depot->rt);
-    hf_spin_lock(&depot->lock);
-    hf_work_abandon(&flight->work);
-    hf_spin_unlock(&depot->lock);
-    if (self != NULL) {
-        hf_leave(self);
-    }
 }
 
 void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
@@ -293,11 +104,11 @@ void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
     if (flight->is_landing) { /* it is being written: that ends by itself */
         return;
     }
+    hf_depot_call *call = flight->call;
     flight->refs++;
-    bool is_running = flight->is_running;
     flight_over(depot, flight);
-    if (is_running) {
-        abandon(depot, flight);
+    if (call != NULL) { /* the others in it go on */
+        hf_call_leave(depot, call);
     }
     flight_unref(depot, flight);
 }
@@ -308,28 +119,96 @@ void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight)
     flight_unref(depot, flight);
 }
 
-static void queue_up(hf_depot *depot, hf_depot_flight *flight)
+static void push(hf_depot *depot, hf_depot_flight *flight)
 {
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
-    hf_slot *slot = flight->slot;
+    hf_list_push_back(&depot->queue[QUEUE_OF[flight->urgency]], &flight->node);
+}
+
+void hf_flight_queue_all(hf_depot *depot, hf_list *flights)
+{
+    for (hf_node *node = hf_list_pop_front(flights); node != NULL; node = hf_list_pop_front(flights)) {
+        push(depot, HF_CONTAINER(node, hf_depot_flight, node));
+    }
+}
+
+/* The window is over: those that were gathered share their calls. */
+static void end_window(hf_depot *depot)
+{
+    uint64_t ticket = ++depot->ticket_last;
+    hf_heap_remove(&depot->timers, &depot->window.node);
+    HF_LIST_EACH(node, &depot->gathering)
+    {
+        hf_depot_flight *flight = HF_CONTAINER(node, hf_depot_flight, node);
+        flight->is_gathering = false;
+        flight->ticket = ticket;
+    }
+    depot->gathering_count = 0;
+    hf_flight_queue_all(depot, &depot->gathering);
+}
+
+static void ring_window(hf_depot *depot, hf_depot_timer_node *timer)
+{
+    hf_assert(timer == &depot->window);
+    end_window(depot);
+}
+
+/* It waits for others until .batch_window is over, or until there are enough for a call. */
+static void gather(hf_depot *depot, hf_depot_flight *flight)
+{
+    hf_assert(depot->gathering_count < HF_CALL_FLIGHTS_MAX && !flight->is_gathering);
+    flight->is_gathering = true;
+    hf_list_push_back(&depot->gathering, &flight->node);
+    if (++depot->gathering_count == HF_CALL_FLIGHTS_MAX) {
+        end_window(depot);
+    } else if (depot->gathering_count == 1) {
+        depot->window.ring = ring_window;
+        hf_depot_timer(depot, &depot->window, hf_rt_now(depot->rt).ns + depot->options.batch_window.ns);
+        if (depot->window.node.place == 0) { /* no memory for the timer */
+            end_window(depot);
+        }
+    }
+}
+
+void hf_flight_stamp(hf_depot *depot, hf_depot_flight *flight)
+{
+    const hf_slot *slot = flight->slot;
     flight->began = depot->stir;
     flight->began_at = hf_depot_wall(depot);
     flight->answers = slot->answers;
     flight->is_void = false;
-    flight->is_probe = false;
     flight->was_denied = false;
     flight->retry_after = 0;
     flight->generation = atomic_load_explicit(&slot->space->generation, memory_order_relaxed);
     flight->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
+}
+
+static void queue_up(hf_depot *depot, hf_depot_flight *flight, hf_many *many)
+{
+    const hf_slot *slot = flight->slot;
+    hf_assert(flight->call == NULL && !flight->is_landing);
+    hf_flight_stamp(depot, flight);
     hf_value_unref(flight->etag);
     hf_value_unref(flight->last_modified);
     bool asks_with = flight->is_conditional && slot->entry.kind == HF_ENTRY_VALUE;
     flight->etag = asks_with ? hf_value_ref(slot->entry.etag) : NULL;
     flight->last_modified = asks_with ? hf_value_ref(slot->entry.last_modified) : NULL;
-    hf_list_push_back(&depot->queue[QUEUE_OF[flight->urgency]], &flight->node);
+    hf_value_unref(flight->object);
+    flight->object = NULL;
+    if (depot->options.fetch_many == NULL) {
+        push(depot, flight);
+    } else if (depot->options.batch_window.ns > 0) {
+        gather(depot, flight);
+    } else if (many != NULL) {
+        flight->ticket = many->ticket;
+        hf_list_push_back(&many->gathered, &flight->node);
+    } else {
+        push(depot, flight); /* one that flies again has its ticket */
+    }
 }
 
-hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, bool *ret_joined)
+hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, hf_many *many,
+                                     bool *ret_joined)
 {
     hf_depot_flight *flight = slot->flight;
     *ret_joined = flight != NULL;
@@ -360,7 +239,7 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
     slot->flight = flight;
     depot->flight_count++;
     hf_list_push_back(&depot->all_flights, &flight->in_all);
-    queue_up(depot, flight);
+    queue_up(depot, flight, many);
     const hf_paging *paging = hf_paging_find(depot, hf_slot_key(slot));
     if (paging != NULL) {
         flight->page_size = paging->page_size;
@@ -370,13 +249,13 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
     return flight;
 }
 
-void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency)
+void hf_flight_refresh_for(hf_depot *depot, hf_slot *slot, hf_urgency urgency, hf_many *many)
 {
     bool joined = false;
-    if (slot->flight != NULL || depot->refreshes >= (size_t)depot->options.refresh_max) {
+    if (slot->flight != NULL || slot->sub != NULL || depot->refreshes >= (size_t)depot->options.refresh_max) {
         return;
     }
-    hf_depot_flight *flight = hf_flight_board(depot, slot, HF_FRESH_CACHED, urgency, &joined);
+    hf_depot_flight *flight = hf_flight_board_for(depot, slot, HF_FRESH_CACHED, urgency, many, &joined);
     if (flight != NULL) { /* without memory: the next one who asks tries again */
         flight->is_refresh = true;
         depot->refreshes++;
@@ -408,26 +287,6 @@ void hf_flight_redirect(hf_depot *depot, hf_slot *slot)
         ask->post.act(depot, &ask->post);
     }
     flight_unref(depot, flight);
-}
-
-void hf_depot_start_flights(hf_depot *depot)
-{
-    for (int i = 0; i < 3; i++) {
-        while (depot->flights < (size_t)depot->options.fetch_max && !hf_list_is_empty(&depot->queue[i])) {
-            hf_depot_flight *flight = HF_CONTAINER(hf_list_pop_front(&depot->queue[i]), hf_depot_flight, node);
-            hf_assert(!flight->is_running);
-            flight->is_running = true;
-            flight->refs++;
-            depot->flights++;
-            depot->works++;
-            memset(&flight->work, 0, sizeof flight->work);
-            flight->work.kind = &FLIGHT;
-            flight->work.lock = &depot->lock;
-            flight->work.name = depot->name;
-            flight->work.scope = depot->scope;
-            HF_IGNORE(hf_work_start(&flight->work)); /* if it fails, the flight ends with that */
-        }
-    }
 }
 
 /* ---- Landing ----------------------------------------------------------------------------------------------------- */
@@ -566,6 +425,10 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
             hf_depot_wall(depot) + hf_rule_backoff(change->next.failures, hf_depot_chance(depot));
     }
     HF_TRY(hf_change_fold(depot, change, NULL, NULL));
+    if (flight->object != NULL && change->snap->value == flight->reply.value &&
+        atomic_load_explicit(&change->snap->object, memory_order_relaxed) == NULL) { /* else it is that of the same bytes */
+        hf_snap_set_object(change->snap, flight->object);
+    }
     if (flight->status == HF_OK && flight->reply.value == NULL && hf_value_len(change->next.value) > RENEWED_LEN_MAX) {
         hf_change_write_nothing(change); /* a long value is not written again for its age */
     }
@@ -614,7 +477,7 @@ static void fly_again(hf_depot *depot, hf_depot_flight *flight)
     }
     hf_box_unref(flight->failure);
     flight->failure = NULL;
-    queue_up(depot, flight);
+    queue_up(depot, flight, NULL);
 }
 
 static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
@@ -677,26 +540,22 @@ static bool make_group(hf_depot *depot, hf_depot_flight *flight, hf_change_group
     return true;
 }
 
-static void act_landed(hf_depot *depot, hf_post *post)
+void hf_flight_fail(hf_depot *depot, hf_depot_flight *flight, hf_status status, hf_failure_box *failure)
 {
-    hf_depot_flight *flight = HF_CONTAINER(post, hf_depot_flight, landed);
-    hf_assert(flight->is_running && depot->flights > 0 && depot->works > 0);
-    flight->is_running = false;
-    depot->flights--;
-    depot->works--;
+    hf_assert(flight->call == NULL && !flight->is_landing && !flight->is_over);
+    flight->status = status;
+    hf_box_unref(flight->failure);
+    flight->failure = failure;
+    flight->why = hf_class_of_status(status);
+    conclude(depot, flight);
+}
+
+void hf_flight_land(hf_depot *depot, hf_depot_flight *flight)
+{
+    hf_depot_call *call = flight->call;
+    flight->call = NULL;
     depot->counts.fetches++;
-    if (flight->is_over) { /* everybody had left, or the depot closes: its waiters have heard of that */
-        hf_box_unref(flight->work_failure);
-    } else {
-        flight->failure = flight->work_failure;
-        flight->status = flight->work_status;
-    }
-    flight->work_failure = NULL;
     hf_status ended = flight->work_status;
-    bool is_told = !flight->was_denied && (ended != HF_ERR_CANCELED || flight->is_probe);
-    if (is_told) {
-        hf_depot_tell_breaker(depot, flight->origin, hf_depot_end_of(ended, flight->why), flight->is_probe);
-    }
     hf_news_of_flight(depot, flight, ended);
     if (ended != HF_OK && ended != HF_ERR_CANCELED) {
         hf_assert((unsigned)flight->why < HF_REPLY_CLASSES);
@@ -704,10 +563,20 @@ static void act_landed(hf_depot *depot, hf_post *post)
         depot->counts.failures[flight->why]++;
     }
     depot->counts.not_modified += ended == HF_OK && flight->reply.value == NULL;
-    if (flight->is_over) {
+    if (flight->is_over) { /* everybody had left, or the depot closes: its waiters have heard of that */
+        hf_box_unref(flight->work_failure);
+        flight->work_failure = NULL;
         flight_unref(depot, flight);
         return;
     }
+    if (call != NULL) {
+        hf_assert(call->live > 0); /* call-K3 */
+        call->live--;
+    }
+    hf_assert(flight->failure == NULL && !flight->is_landing); /* DP1 */
+    flight->failure = flight->work_failure;
+    flight->work_failure = NULL;
+    flight->status = ended;
     if (flight->was_denied || flight->status == HF_ERR_CANCELED) { /* it says nothing about the key */
         conclude(depot, flight);
         flight_unref(depot, flight);
@@ -749,11 +618,11 @@ void hf_flight_end_all(hf_depot *depot)
             hf_list_init((hf_list *)(void *)node); /* an own list, so that it can be removed once more */
             continue;
         }
+        hf_depot_call *call = flight->call;
         flight->refs++;
-        bool is_running = flight->is_running;
         end_by_close(depot, flight);
-        if (is_running) {
-            abandon(depot, flight);
+        if (call != NULL) {
+            hf_call_leave(depot, call);
         }
         flight_unref(depot, flight);
     }

@@ -22,7 +22,7 @@ static const char *const NAMES[] = {
     [HF_NEWS_DAMAGED] = "damaged",
 };
 _Static_assert(HF_COUNT_OF(NAMES) == HF_NEWS_KINDS, "each kind has a name");
-_Static_assert(HF_REPLY_INVALID + 1 == HF_REPLY_CLASSES, "the last class");
+_Static_assert(HF_REPLY_CONVERTER + 1 == HF_REPLY_CLASSES, "the last class");
 
 const char *hf_depot_news_name(hf_depot_news_kind kind)
 {

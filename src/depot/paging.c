@@ -240,7 +240,7 @@ static hf_depot_flight *begin_load(hf_depot *depot, load_ask *one, hf_slot *lane
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a fetch"));
         return NULL;
     }
-    hf_assert(!joined && flight->query == NULL && !flight->is_running);
+    hf_assert(!joined && flight->query == NULL && flight->call == NULL);
     flight->query = query;
     query->holds++;
     flight->direction = one->direction;

@@ -54,7 +54,7 @@ static void copy_key(char *to, hf_str key)
 static void look_at_flight(const hf_depot_flight *flight, flight_picture *into)
 {
     copy_key(into->key, hf_slot_key(flight->slot));
-    into->state = flight->is_landing ? "landing" : flight->is_running ? "flying" : "queued";
+    into->state = flight->is_landing ? "landing" : flight->call != NULL ? "flying" : "queued";
     hf_assert(!flight->is_over && flight->slot->flight == flight); /* DP1: those that are over have left the list */
     into->holders = flight->holders;
     into->is_refresh = flight->is_refresh;

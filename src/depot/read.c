@@ -17,7 +17,7 @@ static void answer_unavailable(hf_depot *depot, hf_ask *ask, int64_t wait)
 {
     ask->retry_after = wait;
     hf_status status = HF_ERR_UNAVAILABLE;
-    if (depot->options.fetch == NULL) {
+    if (!hf_depot_has_fetcher(depot)) {
         (void)hf_fail(&ask->op, status, "depot '%s' has nothing at hand, and no .fetch", depot->name);
     } else if (depot->is_offline) {
         (void)hf_fail(&ask->op, status, "depot '%s' is offline and has nothing at hand that would do", depot->name);
@@ -59,7 +59,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
     switch (move) {
     case HF_MOVE_SERVE_REFRESH:
-        hf_flight_refresh(depot, slot, HF_URGENCY_LOW);
+        hf_flight_refresh_for(depot, slot, HF_URGENCY_LOW, ask->many);
         depot->counts.hits_source += ask->place == HF_DEPOT_SOURCE;
         depot->counts.hits_memory += ask->place == HF_DEPOT_MEMORY;
         serve(depot, ask, slot->snap, &at);
@@ -79,7 +79,8 @@ void hf_read_act(hf_depot *depot, hf_post *post)
         break;
     }
     depot->counts.misses++;
-    hf_depot_flight *flight = hf_flight_board(depot, slot, ask->rule.fresh, ask->urgency, &joined);
+    hf_depot_flight *flight =
+        hf_flight_board_for(depot, slot, ask->rule.fresh, ask->urgency, ask->many, &joined);
     if (flight == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a fetch"));
         return;
@@ -88,6 +89,9 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     ask->flight = flight;
     flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
     (void)hf_depot_park(depot, ask, &flight->waiters); /* one that wants out is answered, and leaves the flight */
+    if (ask->many != NULL) { /* it never wants out by itself, so it is still there */
+        hf_many_decided(depot, ask);
+    }
 }
 
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
@@ -128,7 +132,7 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
 
 /* ---- Verbs ------------------------------------------------------------------------------------------------------- */
 
-static void fill_info(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place)
+void hf_info_fill(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place)
 {
     const char *etag = hf_value_text(snap->entry.etag);
     info->place = place;
@@ -138,21 +142,22 @@ static void fill_info(hf_depot_info *info, const hf_snap *snap, int64_t age, boo
     info->version = snap->entry.version;
     info->retry_after = hf_nanoseconds(0);
     size_t len = etag != NULL ? strlen(etag) : 0;
+    hf_assert(len <= HF_ETAG_LEN_MAX); /* hf_reply_etag and row.c take no longer one */
     memcpy(info->etag, etag != NULL ? etag : "", len);
     info->etag[len] = '\0';
 }
 
-static hf_status check_options(hf_op *op, const hf_depot_get_options *options)
+hf_status hf_read_check(hf_op *op, hf_fresh fresh, hf_span within, hf_urgency urgency)
 {
-    if ((unsigned)options->fresh > HF_FRESH_LOCAL) {
-        return hf_fail(op, HF_ERR_INVALID, "%d is not a freshness", (int)options->fresh);
+    if ((unsigned)fresh > HF_FRESH_LOCAL) {
+        return hf_fail(op, HF_ERR_INVALID, "%d is not a freshness", (int)fresh);
     }
-    if (options->within.ns < 0) {
+    if (within.ns < 0) {
         return hf_fail(op, HF_ERR_INVALID, ".within is negative");
     }
-    return (unsigned)options->urgency <= HF_URGENCY_HIGH
+    return (unsigned)urgency <= HF_URGENCY_HIGH
                ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)options->urgency);
+               : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)urgency);
 }
 
 typedef struct looking {
@@ -171,27 +176,28 @@ static bool look(void *arg, hf_value *value)
     if (hf_rule_get(one->rule, &at) != HF_MOVE_SERVE) {
         return false;
     }
-    *one->ret_value = hf_value_ref(snap->value);
+    hf_value *given = snap->value;
+    if (one->depot->options.decode != NULL) {
+        given = atomic_load_explicit(&snap->object, memory_order_acquire);
+        if (given == NULL) { /* it is decoded outside of memory */
+            return false;
+        }
+    }
+    *one->ret_value = hf_value_ref(given);
     if (one->ret_info != NULL) {
-        fill_info(one->ret_info, snap, at.age, at.local != HF_LOCAL_FRESH,
-                  snap->is_pending ? HF_DEPOT_WRITE : HF_DEPOT_MEMORY);
+        hf_info_fill(one->ret_info, snap, at.age, at.local != HF_LOCAL_FRESH,
+                     snap->is_pending ? HF_DEPOT_WRITE : HF_DEPOT_MEMORY);
     }
     return true;
-}
-
-/* No lock is taken, and nothing is counted but the reference of the value. */
-static bool get_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
-                        hf_depot_info *ret_info)
-{
-    looking one = {depot, rule, ret_value, ret_info};
-    return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
 }
 
 bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
                      hf_depot_info *ret_info)
 {
-    return get_at_once(depot, key, rule, ret_value, ret_info);
+    looking one = {depot, rule, ret_value, ret_info};
+    return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
 }
+
 
 static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_value **ret_value,
                            const hf_depot_get_options *options, hf_depot_key_bytes *ret_bytes)
@@ -200,17 +206,18 @@ static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_valu
         return hf_fail_at(op, HF_ERR_MISUSE, "hf_depot_get", "hf_depot_get needs a depot and a place for the value");
     }
     HF_TRY(hf_depot_key_pack(op, key, ret_bytes));
-    return check_options(op, options);
+    return hf_read_check(op, options->fresh, options->within, options->urgency);
 }
 
 static hf_status get_by_driver(hf_depot *depot, hf_ask *ask, hf_value **ret_value, const hf_depot_get_options *options)
 {
     hf_status status = hf_depot_ask(depot, ask, hf_read_act, "hf_depot_get", options->timeout);
     if (status == HF_OK) {
-        const hf_snap *snap = ask->snap;
-        *ret_value = hf_value_ref(snap->value);
-        if (options->ret_info != NULL) {
-            fill_info(options->ret_info, snap, ask->age, ask->is_stale, snap->is_pending ? HF_DEPOT_WRITE : ask->place);
+        hf_snap *snap = ask->snap;
+        status = hf_snap_give(depot, snap, ret_value);
+        if (status == HF_OK && options->ret_info != NULL) {
+            hf_info_fill(options->ret_info, snap, ask->age, ask->is_stale,
+                         snap->is_pending ? HF_DEPOT_WRITE : ask->place);
         }
     } else if (status == HF_ERR_UNAVAILABLE && options->ret_info != NULL) {
         options->ret_info->retry_after = hf_nanoseconds(ask->retry_after);
@@ -232,7 +239,7 @@ hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_va
     }
     hf_ask_rule rule = {
         .fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
-    if (get_at_once(depot, &bytes, &rule, ret_value, options->ret_info)) {
+    if (hf_read_at_once(depot, &bytes, &rule, ret_value, options->ret_info)) {
         return HF_OK;
     }
     hf_ask ask = {

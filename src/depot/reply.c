@@ -21,12 +21,15 @@ void hf_reply_clear(hf_reply *reply)
     bool takes_partial = reply->takes_partial;
     hf_str asked_key = reply->asked_key;
     size_t window_max = reply->window_max;
+    hf_box_unref(reply->failure);
+    struct hf_sub_run *emits = reply->emits;
     hf_reply_init(reply, reply->rt, reply->value_max);
     reply->asked = asked;
     reply->takes_records = takes_records;
     reply->takes_partial = takes_partial;
     reply->asked_key = asked_key;
     reply->window_max = window_max;
+    reply->emits = emits;
 }
 
 /* A reply comes from the library, so it has a runtime. */
@@ -144,6 +147,16 @@ hf_status hf_reply_max_age(hf_reply *reply, hf_span max_age)
     HF_LEAVE(self, HF_OK);
 }
 
+hf_status hf_reply_emit(hf_reply *reply)
+{
+    ENTER(self, hf_reply_emit, reply);
+    if (reply->emits == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_reply_emit was given the reply of a fetch, not of .subscribe"));
+    }
+    hf_leave(self);
+    return hf_sub_emit(reply->emits);
+}
+
 hf_status hf_reply_fail_with(hf_reply *reply, hf_reply_class reply_class, const hf_reply_fail_options *options)
 {
     HF_OPTIONS(hf_reply_fail_options, options, hf_reply_fail);
@@ -155,12 +168,15 @@ hf_status hf_reply_fail_with(hf_reply *reply, hf_reply_class reply_class, const 
     reply->has_class = true;
     reply->retry_after = options->retry_after.ns;
     const hf_class_info *info = hf_class_info_of(reply->why);
-    if (options->message != NULL) {
-        HF_LEAVE(self, hf_refuse_at(self, info->status, "hf_reply_fail", "%s", options->message));
+    hf_status status = options->message != NULL ? hf_refuse_at(self, info->status, "hf_reply_fail", "%s", options->message)
+                       : options->http_status != 0
+                           ? hf_refuse_at(self, info->status, "hf_reply_fail", "the origin answered %d",
+                                          options->http_status)
+                           : hf_refuse_at(self, info->status, "hf_reply_fail", "the origin failed: %s", info->name);
+    if (reply->keeps_failure) {
+        hf_box_unref(reply->failure);
+        reply->failure = hf_self_take_failure(self, reply->rt, status, "hf_reply_fail");
+        hf_self_fail(self, hf_box_ref(reply->failure)); /* it may be what the fetcher returns */
     }
-    if (options->http_status != 0) {
-        HF_LEAVE(self,
-                 hf_refuse_at(self, info->status, "hf_reply_fail", "the origin answered %d", options->http_status));
-    }
-    HF_LEAVE(self, hf_refuse_at(self, info->status, "hf_reply_fail", "the origin failed: %s", info->name));
+    HF_LEAVE(self, status);
 }

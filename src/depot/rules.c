@@ -100,6 +100,7 @@ static const hf_class_info CLASSES[] = {
     [HF_REPLY_NOT_FOUND] = {"not_found", HF_ERR_NOT_FOUND, false, false, false},
     [HF_REPLY_DENIED] = {"denied", HF_ERR_DENIED, false, false, false},
     [HF_REPLY_INVALID] = {"invalid", HF_ERR_INVALID, false, false, false},
+    [HF_REPLY_CONVERTER] = {"converter", HF_ERR_INVALID, false, false, false},
 };
 
 const hf_class_info *hf_class_info_of(hf_reply_class reply_class)

@@ -62,6 +62,7 @@ static void snap_release(void *data)
 {
     hf_snap *snap = data;
     hf_entry_drop(&snap->entry);
+    hf_value_unref(atomic_load_explicit(&snap->object, memory_order_relaxed));
     hf_value_unref(snap->value);
     hf_rt_free(snap->rt, snap, sizeof *snap);
 }
@@ -81,7 +82,8 @@ hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *ent
     snap->is_pending = is_pending;
     snap->place = place;
     size_t len = sizeof *snap + hf_value_len(value) + hf_value_len(entry->etag) + hf_value_len(entry->last_modified) +
-                 (entry->value != value ? hf_value_len(entry->value) : 0);
+                 (entry->value != value ? hf_value_len(entry->value) : 0) +
+                 (depot->options.decode != NULL ? hf_value_len(value) : 0); /* what it becomes: about as much */
     hf_value *self = NULL;
     if (hf_value_new(snap, len, snap_release, &self) != HF_OK) { /* it has released the snapshot */
         return NULL;

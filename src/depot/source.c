@@ -1,4 +1,6 @@
-/* The file of a depot: reads and commits through the store's queue. The thread of the store posts what it has done. */
+/* Where a depot keeps its rows: a file, whose requests go through the store's queue to a thread of its own, or functions of
+ * the user, which hooks.c calls on the pool. Whoever has executed a request posts what it has done; from the requests on
+ * both are the same. */
 #include "depot/depot_private.h"
 
 #include "store/sqlite/owner.h"
@@ -7,7 +9,8 @@
 #include <stdio.h>
 
 struct hf_source {
-    hf_store_queue *queue;
+    hf_store_queue *queue; /* of a file */
+    hf_hooks *hooks;       /* or of functions of the user */
     uint64_t last_commit;
     hf_store_request commit; /* the one under way */
     hf_write *writes;        /* of it */
@@ -24,6 +27,7 @@ struct hf_load {
     hf_post post;
     hf_depot *depot;
     hf_slot *slot;
+    hf_change *change; /* that has begun it; NULL = the slot loads */
 };
 
 static const char ALL[] = "generation"; /* in the table meta */
@@ -246,14 +250,62 @@ const char *hf_source_path(const hf_depot *depot)
     return source != NULL && source->path[0] != '\0' && depot->rt->env == hf_env_posix() ? source->path : NULL;
 }
 
+typedef struct reading {
+    hf_op *op;
+    hf_depot *depot;
+    hf_store *store;
+} reading;
+
+static hf_status read_on_pool(void *arg)
+{
+    const reading *one = arg;
+    return read_all(one->op, one->depot, one->store);
+}
+
+hf_status hf_depot_source_hook(hf_op *op, hf_depot *depot, const hf_source_hooks *given)
+{
+    hf_hooks *hooks = NULL;
+    HF_TRY(hf_hooks_new(op, depot, given, &hooks));
+    hf_source *source = hf_rt_alloc(depot->rt, sizeof *source);
+    reading one = {op, depot, hf_hooks_store(hooks)};
+    hf_status status = source != NULL ? hf_block(read_on_pool, &one)
+                                      : hf_fail(op, HF_ERR_NOMEM, "no memory for depot '%s'", depot->name);
+    if (status != HF_OK) {
+        if (op->status != status) { /* the pool did not begin it */
+            (void)hf_fail(op, status, "the source of depot '%s' was not read: %s", depot->name, hf_status_text(status));
+        }
+        hf_hooks_free(hooks);
+        hf_rt_free(depot->rt, source, sizeof *source);
+        return status;
+    }
+    source->depot = depot;
+    source->hooks = hooks;
+    depot->source = source;
+    return HF_OK;
+}
+
+hf_status hf_depot_source_start(hf_depot *depot)
+{
+    return depot->source != NULL && depot->source->hooks != NULL ? hf_hooks_start(depot->source->hooks) : HF_OK;
+}
+
+void hf_depot_source_stop(hf_depot *depot)
+{
+    if (depot->source != NULL && depot->source->hooks != NULL) {
+        hf_hooks_stop(depot->source->hooks);
+    }
+}
+
 void hf_depot_source_close(hf_depot *depot)
 {
     hf_source *source = depot->source;
     if (source == NULL) {
         return;
     }
+    hf_assert((source->queue != NULL) != (source->hooks != NULL));
     hf_store_queue_close(source->queue);
     hf_file_owner_release(depot->rt->env, &source->owner); /* after everything of the file is closed */
+    hf_hooks_free(source->hooks);
     hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
     hf_rt_free(depot->rt, source, sizeof *source);
     depot->source = NULL;
@@ -261,10 +313,26 @@ void hf_depot_source_close(hf_depot *depot)
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
+/* A change has read the row of its slot. */
+static void reloaded(hf_depot *depot, hf_change *change, const hf_depot_entry *entry, const hf_store_request *request,
+                     bool no_memory)
+{
+    hf_status status = request->status;
+    if (status != HF_OK) {
+        change->op = request->op;
+    } else if (no_memory) {
+        status = hf_fail(&change->op, HF_ERR_NOMEM, "no memory for a value of the depot");
+    } else {
+        status = hf_changed_read(depot, change, entry);
+    }
+    hf_change_written(depot, change, status);
+}
+
 static void act_loaded(hf_depot *depot, hf_post *post)
 {
     hf_load *load = HF_CONTAINER(post, hf_load, post);
     hf_slot *slot = load->slot;
+    hf_change *change = load->change;
     hf_store_request *request = &load->request;
     hf_assert(depot->loads > 0);
     depot->loads--;
@@ -283,8 +351,12 @@ static void act_loaded(hf_depot *depot, hf_post *post)
         }
     }
     hf_arena_deinit(&load->arena);
+    if (change != NULL) {
+        reloaded(depot, change, &entry, request, no_memory);
+    } else {
+        hf_slot_loaded(depot, slot, &entry);
+    }
     hf_rt_free(depot->rt, load, sizeof *load);
-    hf_slot_loaded(depot, slot, &entry);
     hf_entry_drop(&entry);
 }
 
@@ -294,7 +366,7 @@ static void on_loaded(hf_store_request *request)
     hf_depot_post_quietly(load->depot, &load->post);
 }
 
-bool hf_source_load(hf_depot *depot, hf_slot *slot)
+static bool load_for(hf_depot *depot, hf_slot *slot, hf_change *change)
 {
     hf_load *load = hf_rt_alloc(depot->rt, sizeof *load);
     if (load == NULL) {
@@ -302,6 +374,7 @@ bool hf_source_load(hf_depot *depot, hf_slot *slot)
     }
     load->depot = depot;
     load->slot = slot;
+    load->change = change;
     load->post.act = act_loaded;
     hf_arena_init(&load->arena, hf_env_memory(depot->rt->env));
     load->request = (hf_store_request){
@@ -312,13 +385,33 @@ bool hf_source_load(hf_depot *depot, hf_slot *slot)
         .done = on_loaded,
     };
     depot->loads++;
-    hf_store_queue_submit(depot->source->queue, &load->request);
+    hf_source_submit(depot, &load->request);
     return true;
+}
+
+bool hf_source_load(hf_depot *depot, hf_slot *slot)
+{
+    return load_for(depot, slot, NULL);
+}
+
+hf_status hf_source_reload(hf_depot *depot, hf_change *change)
+{
+    hf_assert(!change->is_reading && change->slot != NULL); /* depot-D2: it has its turn */
+    change->is_reading = true;
+    if (!load_for(depot, change->slot, change)) {
+        change->is_reading = false;
+        return hf_fail(&change->op, HF_ERR_NOMEM, "no memory to read a value of the depot");
+    }
+    return HF_OK;
 }
 
 void hf_source_submit(hf_depot *depot, hf_store_request *request)
 {
-    hf_store_queue_submit(depot->source->queue, request);
+    if (depot->source->hooks != NULL) {
+        hf_hooks_submit(depot->source->hooks, request);
+    } else {
+        hf_store_queue_submit(depot->source->queue, request);
+    }
 }
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
@@ -405,5 +498,5 @@ void hf_source_commit(hf_depot *depot)
         .unsynced = !is_synced,
         .done = on_written,
     };
-    hf_store_queue_submit(source->queue, &source->commit);
+    hf_source_submit(depot, &source->commit);
 }

@@ -115,6 +115,7 @@ static const row ROWS[] = {
     FAILURES("not_found", NOT_FOUND),
     FAILURES("denied", DENIED),
     FAILURES("invalid", INVALID),
+    FAILURES("converter", CONVERTER),
     COUNT("joined", joined, "Callers that joined a fetch under way."),
     COUNT("refreshes", refreshes, "Fetches that no caller waited for."),
     COUNT("evictions", evictions, "Values that left the memory to make room."),

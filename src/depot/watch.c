@@ -7,11 +7,10 @@
 
 enum { CAPACITY = 16 };
 
-static void event_drop(hf_depot_event *event)
-{
-    hf_value_unref(event->value);
-    event->value = NULL;
-}
+typedef struct hf_watch_item {
+    hf_depot_event event; /* without its value, but for REKEYED, whose value is a reference to the bytes of its key */
+    hf_snap *snap;        /* of DATA: a reference; its value is made when the event is taken */
+} hf_watch_item;
 
 /* Places of the ring. */
 static size_t places(const hf_watcher *watcher)
@@ -20,10 +19,10 @@ static size_t places(const hf_watcher *watcher)
 }
 
 /* Under the watcher's lock: the place in the ring. */
-static hf_depot_event *event_at(hf_watcher *watcher, size_t i)
+static hf_watch_item *item_at(hf_watcher *watcher, size_t i)
 {
     hf_assert(i < places(watcher));
-    return &watcher->events[(watcher->first + i) % places(watcher)];
+    return &watcher->items[(watcher->first + i) % places(watcher)];
 }
 
 typedef enum event_class { CLASS_DATA, CLASS_ERROR, CLASS_REKEYED } event_class;
@@ -33,31 +32,41 @@ static event_class class_of(hf_depot_event_kind kind)
     return kind == HF_DEPOT_ERROR ? CLASS_ERROR : kind == HF_DEPOT_REKEYED ? CLASS_REKEYED : CLASS_DATA;
 }
 
-/* Under the watcher's lock: the event that the new one takes the place of; `count` = none. */
-static size_t place_of(hf_watcher *watcher, hf_depot_event_kind kind)
+/* Under the watcher's lock: the event that the new one replaces; count = none. With conflation there is one of DATA, GONE
+ * or LOADING, and one ERROR. A full buffer gives up the last one of the same class, so that the newest is there (DP4), or
+ * without one the last. REKEYED has a place of its own. */
+static size_t replaced(hf_watcher *watcher, hf_depot_event_kind kind)
 {
     size_t at = watcher->count;
+    size_t last = watcher->count;
     bool is_full = watcher->count - watcher->is_rekeyed == watcher->capacity;
-    for (size_t i = watcher->count; i > 0 && kind != HF_DEPOT_REKEYED; i--) {
-        event_class found = class_of(event_at(watcher, i - 1)->kind);
-        bool goes = watcher->mode == HF_FLOW_DROP_OLDEST ? is_full && found != CLASS_REKEYED : found == class_of(kind);
-        at = goes ? i - 1 : at; /* the oldest */
+    if (kind == HF_DEPOT_REKEYED || (watcher->mode != HF_FLOW_CONFLATE && !is_full)) {
+        return at;
     }
-    return at;
+    for (size_t i = watcher->count; i > 0; i--) {
+        event_class found = class_of(item_at(watcher, i - 1)->event.kind);
+        if (found == CLASS_REKEYED) {
+            continue;
+        }
+        last = last == watcher->count ? i - 1 : last;
+        bool goes = watcher->mode == HF_FLOW_DROP_OLDEST || (found == class_of(kind) && at == watcher->count);
+        at = goes ? i - 1 : at;
+    }
+    return at == watcher->count && is_full ? last : at;
 }
 
-/* Takes the event. With conflation there is one of DATA, GONE or LOADING, and one ERROR. */
-static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+/* The snapshot is borrowed; NULL = the event has no value. */
+static void give_of(hf_depot *depot, hf_watcher *watcher, hf_depot_event event, hf_snap *snap)
 {
     hf_claimed claimed = {NULL, NULL};
-    hf_depot_event old = {0};
+    hf_snap *old = NULL;
     hf_fiber *self = hf_enter(depot->rt);
     hf_spin_lock(&watcher->lock);
-    size_t at = place_of(watcher, event.kind);
+    size_t at = replaced(watcher, event.kind);
     if (at < watcher->count) { /* the newer one comes last */
-        old = *event_at(watcher, at);
+        old = item_at(watcher, at)->snap;
         for (size_t i = at; i + 1 < watcher->count; i++) {
-            *event_at(watcher, i) = *event_at(watcher, i + 1);
+            *item_at(watcher, i) = *item_at(watcher, i + 1);
         }
         watcher->count--;
         watcher->dropped++;
@@ -65,14 +74,19 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
     hf_assert(event.kind != HF_DEPOT_REKEYED || !watcher->is_rekeyed);
     hf_assert(watcher->count < places(watcher)); /* DP8 */
     watcher->is_rekeyed = watcher->is_rekeyed || event.kind == HF_DEPOT_REKEYED;
-    *event_at(watcher, watcher->count++) = event;
+    *item_at(watcher, watcher->count++) = (hf_watch_item){event, hf_snap_ref(snap)};
     hf_claimed_add_all(&claimed, &watcher->waiters);
     hf_spin_unlock(&watcher->lock);
     hf_claimed_wake(&claimed, HF_OK);
     if (self != NULL) {
         hf_leave(self);
     }
-    event_drop(&old);
+    hf_snap_unref(old);
+}
+
+static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+{
+    give_of(depot, watcher, event, NULL);
 }
 
 /* What the watcher is shown of the slot: DATA, or GONE if it has seen something before. */
@@ -80,16 +94,16 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 {
     hf_snap *snap = slot->snap;
     hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
+    bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at.age > watcher->rule.within;
     hf_depot_event event = {
         .kind = HF_DEPOT_DATA,
         .age = hf_nanoseconds(at.age),
-        .is_stale = at.local != HF_LOCAL_FRESH,
+        .is_stale = at.local != HF_LOCAL_FRESH || is_old,
         .is_pending = snap->is_pending,
         .version = snap->entry.version,
     };
     hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
     if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
-        event.value = hf_value_ref(snap->value);
         watcher->has_value = true;
         watcher->is_loading = false;
     } else if (watcher->has_value) {
@@ -100,7 +114,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
     }
     watcher->seen = event.version;
     watcher->has_seen = true;
-    give(depot, watcher, event);
+    give_of(depot, watcher, event, event.kind == HF_DEPOT_DATA ? snap : NULL);
 }
 
 void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
@@ -197,6 +211,7 @@ void hf_watch_again(hf_depot *depot, hf_slot *slot)
             fetch_for(depot, watcher, HF_FRESH_CACHED);
         }
     }
+    hf_sub_look(depot, slot);
 }
 
 void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key)
@@ -275,8 +290,14 @@ static void act_open(hf_depot *depot, hf_post *post)
             give(depot, watcher, (hf_depot_event){.kind = HF_DEPOT_LOADING});
         }
         fetch_for(depot, watcher, watcher->rule.fresh);
+    } else if (watcher->rule.fresh != HF_FRESH_LOCAL && !has_value) { /* what is known is that there is nothing */
+        give(depot, watcher,
+             at.local == HF_LOCAL_DELETED
+                 ? (hf_depot_event){.kind = HF_DEPOT_GONE, .version = slot->snap->entry.version}
+                 : (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = HF_ERR_NOT_FOUND});
     }
-    if (watcher->refresh.ns > 0) {
+    hf_sub_look(depot, slot); /* it goes on when the value is fresh, too */
+    if (watcher->refresh.ns > 0 && watcher->rule.fresh != HF_FRESH_LOCAL) {
         watcher->timer.ring = ring;
         hf_depot_timer(depot, &watcher->timer, hf_rt_now(depot->rt).ns + watcher->refresh.ns);
     }
@@ -300,6 +321,7 @@ static void leave_slot(hf_depot *depot, hf_watcher *watcher)
     if (flight != NULL) { /* S13 */
         hf_flight_get_off(depot, flight);
     }
+    hf_sub_look(depot, slot);
     hf_slot_let_go(depot, slot);
 }
 
@@ -336,9 +358,10 @@ static void watcher_free(hf_watcher *watcher)
 {
     hf_env *env = hf_env_posix();
     for (size_t i = 0; i < watcher->count; i++) {
-        event_drop(event_at(watcher, i));
+        hf_snap_unref(item_at(watcher, i)->snap);
+        hf_value_unref(item_at(watcher, i)->event.value);
     }
-    env->ops->release(env, watcher->events, places(watcher) * sizeof *watcher->events);
+    env->ops->release(env, watcher->items, places(watcher) * sizeof *watcher->items);
     env->ops->release(env, watcher, sizeof *watcher);
 }
 
@@ -364,14 +387,15 @@ static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *op
         return NULL;
     }
     memset(watcher, 0, sizeof *watcher);
-    watcher->capacity = options->mode != HF_FLOW_DROP_OLDEST ? 2 : options->capacity > 0 ? options->capacity : CAPACITY;
-    watcher->events = env->ops->allocate(env, places(watcher) * sizeof *watcher->events, _Alignof(hf_depot_event));
-    if (watcher->events == NULL) {
+    bool conflates = options->mode == HF_FLOW_CONFLATE || (options->mode == HF_FLOW_BUFFER && options->capacity == 0);
+    watcher->mode = conflates ? HF_FLOW_CONFLATE : options->mode;
+    watcher->capacity = conflates ? 2 : options->capacity > 0 ? options->capacity : CAPACITY;
+    watcher->items = env->ops->allocate(env, places(watcher) * sizeof *watcher->items, _Alignof(hf_watch_item));
+    if (watcher->items == NULL) {
         env->ops->release(env, watcher, sizeof *watcher);
         return NULL;
     }
     watcher->depot = depot;
-    watcher->mode = options->mode;
     watcher->refresh = options->refresh;
     watcher->rule = (hf_ask_rule){options->fresh, options->within.ns, depot->options.stale_max.ns};
     hf_list_init(&watcher->waiters);
@@ -427,6 +451,33 @@ hf_status hf_depot_list_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher
     return status;
 }
 
+/* Fills in the value of an event that was taken. Takes the snapshot. A value that cannot be decoded is an error of the
+ * stream, which goes on. */
+static hf_status make_value(hf_depot *depot, hf_snap *snap, hf_depot_event *event)
+{
+    if (snap == NULL) {
+        return HF_OK;
+    }
+    hf_assert(event->kind == HF_DEPOT_DATA);
+    bool decodes = depot->options.decode != NULL;
+    if (decodes) { /* not behind the back of hf_depot_close: its state may be gone then */
+        hf_status entered = hf_depot_enter(depot, "hf_watcher_next");
+        if (entered != HF_OK) {
+            hf_snap_unref(snap);
+            return entered;
+        }
+    }
+    hf_status status = hf_snap_give(depot, snap, &event->value);
+    hf_snap_unref(snap);
+    if (decodes) {
+        hf_depot_leave(depot);
+    }
+    if (status != HF_OK) {
+        *event = (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status};
+    }
+    return HF_OK;
+}
+
 static const hf_wait_kind NEXT = {"hf_watcher_next", hf_wait_abort_linked};
 
 hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, const hf_wait_options *options)
@@ -448,8 +499,10 @@ hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, c
         hf_spin_lock(&watcher->lock);
         bool has_event = watcher->count > 0;
         bool is_closed = watcher->is_closed;
+        hf_snap *snap = NULL;
         if (has_event) {
-            *ret_event = *event_at(watcher, 0);
+            *ret_event = item_at(watcher, 0)->event;
+            snap = item_at(watcher, 0)->snap;
             watcher->first = (watcher->first + 1) % places(watcher);
             watcher->count--;
             watcher->is_rekeyed = watcher->is_rekeyed && ret_event->kind != HF_DEPOT_REKEYED;
@@ -458,7 +511,8 @@ hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, c
         }
         hf_spin_unlock(&watcher->lock);
         if (has_event) {
-            HF_LEAVE(self, HF_OK);
+            hf_leave(self);
+            return make_value(watcher->depot, snap, ret_event);
         }
         if (is_closed) {
             HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the depot is closed"));
