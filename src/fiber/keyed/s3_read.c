@@ -1,0 +1,114 @@
+/* Reading an S3-FIFO cache: without a lock, and pins under it. */
+#include "fiber/keyed/s3_private.h"
+#include "fiber/keyed/s3_queue.h"
+
+static inline bool look_at(const hf_cache *cache, hf_cached *found, bool (*look)(void *arg, hf_value *value), void *arg,
+                           hf_value **ret_value)
+{
+    if (found == NULL || hf_s3_is_expired(cache, found, hf_cache_now(cache))) {
+        return false;
+    }
+    hf_value *value = hf_cached_value(found);
+    if (look != NULL) {
+        if (!look(arg, value)) {
+            return false;
+        }
+    } else if (ret_value != NULL) {
+        *ret_value = hf_value_hold(value);
+    }
+    hf_cached_use(found);
+    return true;
+}
+
+/* For threads without a seat: while the lock is held nothing leaves the table. */
+static HF_NOINLINE bool get_locked(hf_cache *cache, uint64_t hash, const void *key, size_t key_len,
+                                   bool (*look)(void *arg, hf_value *value), void *arg, hf_value **ret_value)
+{
+    hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
+    hf_spin_lock(&at->lock);
+    hf_cached *found = hf_slots_find(atomic_load_explicit(&at->slots, memory_order_relaxed), hash, key, key_len, NULL);
+    bool is_hit = look_at(cache, found, look, arg, ret_value);
+    at->hits += is_hit;
+    at->misses += !is_hit;
+    hf_spin_unlock(&at->lock);
+    return is_hit;
+}
+
+static inline __attribute__((always_inline)) bool get(hf_cache *cache, const void *key, size_t key_len,
+                                                      bool (*look)(void *arg, hf_value *value), void *arg,
+                                                      hf_value **ret_value)
+{
+    hf_s3 *s3 = cache->s3;
+    uint64_t hash = hf_s3_hash(cache->seed, key, key_len);
+    hf_seat *seat = hf_readers_seat(&s3->readers, cache->rt);
+    if (HF_UNLIKELY(seat == NULL)) {
+        return get_locked(cache, hash, key, key_len, look, arg, ret_value);
+    }
+    uint64_t was = hf_reading_begin(&s3->readers, seat);
+    hf_slots *slots = atomic_load_explicit(&hf_s3_shard_of(s3, hash)->slots, memory_order_acquire);
+    hf_cached *found = hf_slots_find(slots, hash, key, key_len, NULL);
+    bool is_hit = look_at(cache, found, look, arg, ret_value);
+    hf_reading_end(seat, was);
+    hf_seat_count(is_hit ? &seat->hits : &seat->misses);
+    return is_hit;
+}
+
+bool hf_s3_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
+{
+    return get(cache, key, key_len, NULL, NULL, ret_value);
+}
+
+bool hf_s3_visit(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value), void *arg)
+{
+    return get(cache, key, key_len, look, arg, NULL);
+}
+
+/* ---- Pins -------------------------------------------------------------------------------------------------------- */
+
+hf_status hf_s3_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
+{
+    uint64_t hash = hf_s3_hash(cache->seed, key, key_len);
+    hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
+    int64_t now = hf_cache_now(cache);
+    hf_status status = HF_OK;
+    hf_spin_lock(&at->lock);
+    hf_cached *found = hf_slots_find(hf_s3_slots(at), hash, key, key_len, NULL);
+    if (found == NULL || hf_s3_is_expired(cache, found, now)) {
+        at->misses++;
+        status = HF_ERR_NOT_FOUND;
+    } else if (found->pins == UINT16_MAX) {
+        status = HF_ERR_LIMIT;
+    } else {
+        at->hits++;
+        hf_cached_use(found);
+        if (found->pins++ == 0) {
+            at->pinned_count++;
+            at->pinned_bytes += hf_s3_cost_of(cache, found);
+        }
+        if (ret_value != NULL) {
+            *ret_value = hf_value_hold(hf_cached_value(found));
+        }
+    }
+    hf_spin_unlock(&at->lock);
+    return status;
+}
+
+bool hf_s3_unpin(hf_cache *cache, const void *key, size_t key_len)
+{
+    uint64_t hash = hf_s3_hash(cache->seed, key, key_len);
+    hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
+    hf_spin_lock(&at->lock);
+    hf_cached *found = hf_slots_find(hf_s3_slots(at), hash, key, key_len, NULL);
+    bool is_pinned = found != NULL && found->pins > 0;
+    if (is_pinned && --found->pins == 0) {
+        hf_assert(at->pinned_count > 0 && at->pinned_bytes >= hf_s3_cost_of(cache, found));
+        at->pinned_count--;
+        at->pinned_bytes -= hf_s3_cost_of(cache, found);
+        if ((found->flags & HF_CACHED_PARKED) != 0) { /* fiber-U5 */
+            found->flags &= (uint8_t)~HF_CACHED_PARKED;
+            hf_s3_link(hf_s3_queue_of(at, found), found, NULL, hf_s3_queue_of(at, found)->first);
+        }
+    }
+    hf_spin_unlock(&at->lock);
+    return is_pinned;
+}
