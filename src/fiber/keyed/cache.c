@@ -6,6 +6,7 @@
  * fiber-U2  An entry is either in `order` or pinned, never both.
  * fiber-U3  A put that could only succeed by evicting a pinned entry changes nothing and fails with HF_ERR_LIMIT. */
 #include "fiber/keyed/cache_private.h"
+#include "fiber/keyed/s3_read.h"
 #include "fiber/verbs.h"
 
 #include <string.h>
@@ -77,6 +78,7 @@ hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *option
             hf_rt_free(rt, cache, sizeof *cache);
             HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for a cache"));
         }
+        cache->is_quick = !is_lru && rt->env->ops->point == NULL;
         *ret_cache = cache;
     }
     HF_LEAVE(self, status);
@@ -214,6 +216,9 @@ static hf_status look_up_lru(hf_fiber *self, hf_cache *cache, const void *key, s
 
 hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
 {
+    if (HF_LIKELY(hf_s3_hit(cache, key, key_len, NULL, NULL, ret_value))) {
+        return HF_OK;
+    }
     HF_VERB_ENTER(self, hf_cache_get, cache != NULL ? cache->rt : NULL);
     hf_status status = check(self, cache, key, key_len, "hf_cache_get");
     if (HF_UNLIKELY(status != HF_OK)) {
@@ -272,6 +277,9 @@ static bool visit_lru(hf_fiber *self, hf_cache *cache, const void *key, size_t k
 bool hf_cache_visit(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value),
                     void *arg)
 {
+    if (HF_LIKELY(hf_s3_hit(cache, key, key_len, look, arg, NULL))) {
+        return true;
+    }
     hf_fiber *self = hf_enter(cache->rt);
     if (self == NULL) {
         return false;

@@ -21,10 +21,12 @@ static inline uint64_t hf_s3_word(const unsigned char *at, size_t len)
     return word;
 }
 
-/* Two multiplications for keys of up to 16 bytes, by the method of wyhash. */
+/* One multiplication of 64 by 64 bits for each 16 bytes of the key, as in wyhash. Both factors are mixed with a
+ * secret: with a public number, somebody who chooses keys could make one factor 0, and so all keys equal. */
 static inline uint64_t hf_s3_hash(uint64_t seed, const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
+    uint64_t other = (seed << 32 | seed >> 32) ^ UINT64_C(0x8ebc6af09c88c6e3);
     uint64_t a = 0;
     uint64_t b = 0;
     if (HF_LIKELY(len - 8 <= 8)) {
@@ -33,7 +35,7 @@ static inline uint64_t hf_s3_hash(uint64_t seed, const void *bytes, size_t len)
     } else if (len > 16) {
         size_t left = len;
         for (; left > 16; left -= 16, at += 16) {
-            seed = hf_s3_fold(hf_s3_word(at, 8) ^ UINT64_C(0xa0761d6478bd642f), hf_s3_word(at + 8, 8) ^ seed);
+            seed = hf_s3_fold(hf_s3_word(at, 8) ^ other, hf_s3_word(at + 8, 8) ^ seed);
         }
         at = (const unsigned char *)bytes + len;
         a = hf_s3_word(at - 16, 8); /* the last 16, of which some may have been taken already */
@@ -44,7 +46,7 @@ static inline uint64_t hf_s3_hash(uint64_t seed, const void *bytes, size_t len)
     } else if (len > 0) {
         a = (uint64_t)at[0] << 16 | (uint64_t)at[len / 2] << 8 | at[len - 1];
     }
-    return hf_s3_fold(UINT64_C(0xe7037ed1a0b428db) ^ len, hf_s3_fold(a ^ UINT64_C(0x8ebc6af09c88c6e3), b ^ seed));
+    return hf_s3_fold(a ^ other, b ^ seed ^ len);
 }
 
 #endif

@@ -1,55 +1,32 @@
-/* Reading an S3-FIFO cache: without a lock, and pins under it. */
-#include "fiber/keyed/s3_private.h"
+/* Reading an S3-FIFO cache by callers who are inside the library, and pins. */
 #include "fiber/keyed/s3_queue.h"
-
-static inline bool look_at(const hf_cache *cache, hf_cached *found, bool (*look)(void *arg, hf_value *value), void *arg,
-                           hf_value **ret_value)
-{
-    if (found == NULL || hf_s3_is_expired(cache, found, hf_cache_now(cache))) {
-        return false;
-    }
-    hf_value *value = hf_cached_value(found);
-    if (look != NULL) {
-        if (!look(arg, value)) {
-            return false;
-        }
-    } else if (ret_value != NULL) {
-        *ret_value = hf_value_hold(value);
-    }
-    hf_cached_use(found);
-    return true;
-}
+#include "fiber/keyed/s3_read.h"
 
 /* For threads without a seat: while the lock is held nothing leaves the table. */
 static HF_NOINLINE bool get_locked(hf_cache *cache, uint64_t hash, const void *key, size_t key_len,
-                                   bool (*look)(void *arg, hf_value *value), void *arg, hf_value **ret_value)
+                                   hf_s3_look look, void *arg, hf_value **ret_value)
 {
     hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
     hf_spin_lock(&at->lock);
     hf_cached *found = hf_slots_find(atomic_load_explicit(&at->slots, memory_order_relaxed), hash, key, key_len, NULL);
-    bool is_hit = look_at(cache, found, look, arg, ret_value);
+    bool is_hit = hf_s3_look_at(cache, found, look, arg, ret_value);
     at->hits += is_hit;
     at->misses += !is_hit;
     hf_spin_unlock(&at->lock);
     return is_hit;
 }
 
-static inline __attribute__((always_inline)) bool get(hf_cache *cache, const void *key, size_t key_len,
-                                                      bool (*look)(void *arg, hf_value *value), void *arg,
-                                                      hf_value **ret_value)
+static bool get(hf_cache *cache, const void *key, size_t key_len, hf_s3_look look, void *arg, hf_value **ret_value)
 {
-    hf_s3 *s3 = cache->s3;
     uint64_t hash = hf_s3_hash(cache->seed, key, key_len);
-    hf_seat *seat = hf_readers_seat(&s3->readers, cache->rt);
+    hf_seat *seat = hf_readers_seat(&cache->s3->readers, cache->rt);
     if (HF_UNLIKELY(seat == NULL)) {
         return get_locked(cache, hash, key, key_len, look, arg, ret_value);
     }
-    uint64_t was = hf_reading_begin(&s3->readers, seat);
-    hf_slots *slots = atomic_load_explicit(&hf_s3_shard_of(s3, hash)->slots, memory_order_acquire);
-    hf_cached *found = hf_slots_find(slots, hash, key, key_len, NULL);
-    bool is_hit = look_at(cache, found, look, arg, ret_value);
-    hf_reading_end(seat, was);
-    hf_seat_count(is_hit ? &seat->hits : &seat->misses);
+    bool is_hit = hf_s3_read(cache, seat, hash, key, key_len, look, arg, ret_value);
+    if (!is_hit) {
+        hf_seat_count(&seat->misses);
+    }
     return is_hit;
 }
 

@@ -16,6 +16,9 @@
 #include "fiber/core.h"
 
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 enum { HF_TAG_BITS = 20, HF_SLOT_ADDRESS_BITS = 44, HF_SLOTS_LEN_MIN = 16, HF_SLOTS_AT_ONCE = 4 };
 #define HF_SLOT_EMPTY UINT64_C(0)
@@ -148,6 +151,27 @@ static inline bool hf_slot_has(uint64_t slot, uint64_t tag, const void *key, siz
     return hf_cached_key_len(entry) == key_len && hf_bytes_equal(entry->key, key, key_len);
 }
 
+/* Which of the four slots from `at` on have this tag: a bit for each. A hint: the slot is loaded again. */
+static inline unsigned hf_slots_fits(const hf_slots *slots, uint64_t at, uint64_t tag)
+{
+#if defined(__SSE2__) && !HF_TSAN
+    /* Four loads of 8 bytes, in two. Each half is read whole, as an aligned word is. */
+    __m128i low = _mm_loadu_si128((const __m128i_u *)(uintptr_t)&slots->at[at]);
+    __m128i high = _mm_loadu_si128((const __m128i_u *)(uintptr_t)&slots->at[at + 2]);
+    __m128 uppers = _mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high), _MM_SHUFFLE(3, 1, 3, 1));
+    __m128i tags = _mm_srli_epi32(_mm_castps_si128(uppers), HF_SLOT_ADDRESS_BITS - 32);
+    __m128i are_equal = _mm_cmpeq_epi32(tags, _mm_set1_epi32((int)tag));
+    return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(are_equal));
+#else
+    unsigned fits = 0;
+    for (unsigned i = 0; i < HF_SLOTS_AT_ONCE; i++) {
+        uint64_t slot = atomic_load_explicit(&slots->at[at + i], memory_order_relaxed);
+        fits |= (unsigned)(slot >> HF_SLOT_ADDRESS_BITS == tag) << i;
+    }
+    return fits;
+#endif
+}
+
 /* The entry of a key, or NULL; `*ret_at` (may be NULL) is its place. By readers and by the writer. */
 static inline __attribute__((always_inline)) hf_cached *hf_slots_find(hf_slots *slots, uint64_t hash, const void *key,
                                                                       size_t key_len, uint64_t *ret_at)
@@ -156,13 +180,7 @@ static inline __attribute__((always_inline)) hf_cached *hf_slots_find(hf_slots *
     uint64_t at = hf_slots_home(slots, tag);
     /* The next few slots at once: nearly all entries are there, and how far away is not a branch to be mispredicted. */
     if (HF_LIKELY(at + HF_SLOTS_AT_ONCE <= slots->len)) {
-        unsigned fits = 0;
-#pragma GCC unroll 4
-        for (unsigned i = 0; i < HF_SLOTS_AT_ONCE; i++) {
-            uint64_t slot = atomic_load_explicit(&slots->at[at + i], memory_order_relaxed);
-            fits |= (unsigned)(slot >> HF_SLOT_ADDRESS_BITS == tag) << i;
-        }
-        for (; fits != 0; fits &= fits - 1) {
+        for (unsigned fits = hf_slots_fits(slots, at, tag); fits != 0; fits &= fits - 1) {
             uint64_t place = at + (unsigned)__builtin_ctz(fits);
             uint64_t slot = atomic_load_explicit(&slots->at[place], memory_order_acquire);
             if (HF_LIKELY(hf_slot_has(slot, tag, key, key_len))) {
