@@ -157,7 +157,7 @@ static bool look(void *arg, hf_value *value)
 {
     const looking *one = arg;
     const hf_snap *snap = hf_value_data(value);
-    hf_look_at at = hf_snap_look(one->depot, snap, hf_depot_wall(one->depot));
+    hf_look_at at = hf_snap_look(one->depot, snap, hf_depot_wall_coarse(one->depot));
     if (hf_rule_get(one->rule, &at) != HF_MOVE_SERVE) {
         return false;
     }
