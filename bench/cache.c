@@ -1,18 +1,25 @@
-/* What a hit of a cache costs, how much memory an entry takes, and how often there is a hit. Each figure is beside that of
- * the least that is needed for it (the floor), and of uthash with a mutex and a list in the order of use.
+/* What a hit of a cache costs, how much memory an entry takes, and how often there is a hit. Each figure is beside that
+ * of the least that is needed for it (the floor), and of other caches.
  *
- *   cache [hit|bytes|ratio] [SECONDS]     all of them, 1 second a sample
+ *   cache [hit|bytes|ratio] [SECONDS] [PEERS]     all of them, 1 second a sample
+ *   cache draw FOLDER                             writes the requests of `hit`, for programs in other languages
+ *   cache memcached SOCKET PID                    what an entry takes there, and how long a get takes
  *
- * The floor is an open-addressing table of pointers to blocks with a count, the key and the value in one. A hit is a
- * probe, a comparison, and the count up and down. Nothing can leave it, so it needs no protection. */
+ * PEERS is a file of such programs' figures, lines of "metric<TAB>value" (bench/depot.sh makes it). The floor is an
+ * open-addressing table of pointers to blocks with a count, the key and the value in one. A hit is a probe, a
+ * comparison, and the count up and down. Nothing can leave it, so it needs no protection. */
 #include "bench.h"
+#include "row.h"
 
 #include "../tests/support/requests.h"
 
 #include <holdfast/holdfast.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #if __has_include(<uthash.h>)
 #include <uthash.h>
 #define HAS_UTHASH 1
@@ -211,6 +218,55 @@ static bool ours_hit(const char *key)
     return true;
 }
 
+/* ---- Our depot, whose memory is such a cache --------------------------------------------------------------------- */
+
+static hf_depot *depot;
+
+static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    static const char VALUE[VALUE_LEN] = {1};
+    (void)state;
+    (void)request;
+    return hf_reply_value(reply, VALUE, sizeof VALUE);
+}
+
+static bool depot_hit(const char *key)
+{
+    hf_value *value = NULL;
+    if (hf_depot_get(depot, hf_depot_key_of_bytes("bench", "user", key, KEY_LEN), &value) != HF_OK) {
+        return false;
+    }
+    char seen = *(volatile char *)hf_value_data(value);
+    (void)seen;
+    hf_value_unref(value);
+    return true;
+}
+
+static hf_status depot_fill(void *arg)
+{
+    (void)arg;
+    char key[KEY_LEN];
+    for (uint32_t i = 0; i < MANY; i++) {
+        key_of(i, key);
+        if (!depot_hit(key)) {
+            return HF_ERR_FAILED;
+        }
+    }
+    return HF_OK;
+}
+
+/* By a fiber: a fetch is then a switch, and not a wake-up of another thread. */
+static void depot_open(void)
+{
+    hf_scope *scope = NULL;
+    if (hf_depot_open("bench", &depot, .runtime = runtime, .fetch = fetch, .ttl = hf_hours(24),
+                      .bytes_max = INT64_C(8) << 30) != HF_OK ||
+        hf_scope_open(&scope, .runtime = runtime) != HF_OK || hf_fork(scope, depot_fill, NULL) != HF_OK ||
+        hf_join(scope) != HF_OK || hf_scope_close(scope) != HF_OK) {
+        fail(hf_error_text());
+    }
+}
+
 /* ---- Hits -------------------------------------------------------------------------------------------------------- */
 
 typedef struct side {
@@ -218,8 +274,8 @@ typedef struct side {
     bool (*hit)(const char *key);
 } side;
 
-static const side SIDES[] = {{"floor", plain_hit}, {"S3-FIFO", ours_hit}, {"uthash", ut_hit}};
-enum { FLOOR, OURS, UTHASH, SIDE_COUNT };
+static const side SIDES[] = {{"floor", plain_hit}, {"hf_cache", ours_hit}, {"uthash", ut_hit}, {"hf_depot", depot_hit}};
+enum { FLOOR, OURS, UTHASH, DEPOT, SIDE_COUNT };
 
 static char (*drawn)[KEY_LEN]; /* the keys of the requests, in order, made before: a request reads the next one */
 
@@ -338,49 +394,125 @@ static void fill(void)
         ours_put(key, value);
         ut_put(key, value);
     }
+    depot_open();
 }
 
-static void print_hits(const char *what, double seconds)
+static const char *peers_file; /* NULL = none */
+
+/* NAN: it was not measured. */
+static double peer(const char *metric)
 {
-    double one[SIDE_COUNT] = {0};
+    FILE *file = peers_file != NULL ? fopen(peers_file, "re") : NULL;
+    char line[256];
+    double found = NAN;
+    size_t len = strlen(metric);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, metric, len) == 0 && line[len] == '\t') {
+            found = strtod(line + len + 1, NULL);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return found;
+}
+
+typedef struct hit_peer {
+    const char *name;
+    const char *metric;
+    row_bar kind;
+    double bar;        /* of the peer's nanoseconds divided by ours */
+    bool on_two_alone; /* the bar is for two threads */
+} hit_peer;
+
+static const hit_peer HIT_PEERS[] = {
+    {"Caffeine", "caffeine", ROW_AT_LEAST, 1 / 1.5, false}, /* ours <= 1.5 x its nanoseconds */
+    {"Ristretto", "ristretto", ROW_AT_LEAST, 2, false},
+    {"golang-lru", "lru", ROW_AT_LEAST, 2, false},
+    {"memcached, one get", "memcached", ROW_NO_BAR, 0, false},
+};
+
+static void hit_rows(const char *what, const char *kind, int threads, const double *ns, double fiber,
+                     const double *ns_alone)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s, %d thread%s", what, threads, threads > 1 ? "s" : "");
+    row(name, ns[OURS], "ns", "floor", ns[FLOOR], ns[OURS] / ns[FLOOR], ROW_AT_MOST, 2.5);
+    row("  on fibers", fiber, "ns", "floor", ns[FLOOR], fiber / ns[FLOOR], ROW_AT_MOST, 2.5);
+    row("  hf_depot_get", ns[DEPOT], "ns", "floor", ns[FLOOR], ns[DEPOT] / ns[FLOOR], ROW_NO_BAR, 0);
+    for (size_t i = 0; i < sizeof HIT_PEERS / sizeof *HIT_PEERS; i++) {
+        char metric[64];
+        (void)snprintf(metric, sizeof metric, "hit.%s.%d.%s", kind, threads, HIT_PEERS[i].metric);
+        double figure = peer(metric);
+        if (HIT_PEERS[i].kind != ROW_NO_BAR || !isnan(figure)) {
+            row("", ns[OURS], "ns", HIT_PEERS[i].name, figure, figure / ns[OURS], HIT_PEERS[i].kind, HIT_PEERS[i].bar);
+        }
+    }
+    double uthash = HAS_UTHASH ? ns[UTHASH] : NAN;
+    row("", ns[OURS], "ns", "uthash, mutex, list", uthash, uthash / ns[OURS],
+        threads > 1 ? ROW_AT_LEAST : ROW_NO_BAR, 3);
+    if (threads > 1) {
+        double gain = ns_alone[OURS] / ns[OURS];
+        double floor_gain = ns_alone[FLOOR] / ns[FLOOR];
+        row("  gain of 2 threads", gain, "x", "floor", floor_gain, gain / floor_gain, ROW_AT_LEAST, 0.8);
+    }
+}
+
+static void print_hits(const char *what, const char *kind, double seconds)
+{
+    double alone[SIDE_COUNT] = {0};
     for (int threads = 1; threads <= 2; threads++) {
-        double best[SIDE_COUNT] = {1e9, 1e9, 1e9};
-        double fiber = 1e9;
+        double best[SIDE_COUNT];
+        for (int i = 0; i < SIDE_COUNT; i++) {
+            best[i] = INFINITY;
+        }
+        double fiber = INFINITY;
         for (int sample = 0; sample < SAMPLES; sample++) {
             for (int i = 0; i < SIDE_COUNT; i++) {
-                double ns = measure(&SIDES[i], threads, false, seconds);
-                best[i] = ns < best[i] ? ns : best[i];
+                best[i] = fmin(best[i], measure(&SIDES[i], threads, false, seconds));
             }
-            double ns = measure(&SIDES[OURS], threads, true, seconds);
-            fiber = ns < fiber ? ns : fiber;
+            fiber = fmin(fiber, measure(&SIDES[OURS], threads, true, seconds));
         }
-        printf("%-22s %7d %8.1f %8.1f %8.1f %8.1f %9.2f %9.2f %10.2f", what, threads, best[FLOOR], best[OURS], fiber,
-               HAS_UTHASH ? best[UTHASH] : NAN, best[OURS] / best[FLOOR], fiber / best[FLOOR],
-               HAS_UTHASH ? best[UTHASH] / best[OURS] : NAN);
-        if (threads == 1) {
-            memcpy(one, best, sizeof one);
-            printf("\n");
-        } else {
-            printf("   gain of 2 threads: %.2f, floor %.2f\n", one[OURS] / best[OURS], one[FLOOR] / best[FLOOR]);
-        }
-        (void)fflush(stdout);
+        hit_rows(what, kind, threads, best, fiber, alone);
+        memcpy(alone, best, sizeof alone);
     }
 }
 
 static void hits(double seconds)
 {
     fill();
-    printf("(a) a hit, ns; keys of 16 B, values of 100 B, 1,000,000 entries\n");
-    printf("%-22s %7s %8s %8s %8s %8s %9s %9s %10s\n", "", "threads", "floor", "ours", "on fiber", "uthash", "ours/fl",
-           "fiber/fl", "uthash/our");
+    row_head("(a) a hit; keys of 16 B, values of 100 B, 1,000,000 entries; compared: ours / floor, peer / ours");
     draw(REQUESTS_LOOP, 0, HOT);
-    print_hits("1,000 hot keys", seconds);
+    print_hits("1,000 hot keys", "hot", seconds);
     draw(REQUESTS_ZIPF, 0.99, MANY);
-    print_hits("zipf 0.99 over 1 M", seconds);
-    printf("targets: ours/fl <= 2.5 (goal 1.5), uthash/our on 2 threads >= 3, gain >= 0.8 x that of the floor\n\n");
-    if (hf_cache_free(cache) != HF_OK) {
+    print_hits("zipf 0.99 over 1,000,000", "zipf", seconds);
+    if (hf_depot_close(depot) != HF_OK || hf_cache_free(cache) != HF_OK) {
         fail(hf_error_text());
     }
+}
+
+/* The keys of the requests, one after the other, 16 bytes each. */
+static void write_drawn(const char *folder, const char *name)
+{
+    char path[1024];
+    (void)snprintf(path, sizeof path, "%s/%s.keys", folder, name);
+    FILE *file = fopen(path, "we");
+    if (file == NULL || fwrite(drawn, sizeof *drawn, DRAWN, file) != DRAWN || fclose(file) != 0) {
+        fail("the requests cannot be written");
+    }
+}
+
+static void draw_for_others(const char *folder)
+{
+    drawn = malloc(DRAWN * sizeof *drawn);
+    if (drawn == NULL) {
+        fail("no memory");
+    }
+    draw(REQUESTS_LOOP, 0, HOT);
+    write_drawn(folder, "hot");
+    draw(REQUESTS_ZIPF, 0.99, MANY);
+    write_drawn(folder, "zipf");
+    free(drawn);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
@@ -398,16 +530,16 @@ static const bytes_row BYTES_ROWS[] = {
     {"LRU, no bound", HF_EVICT_LRU, HF_UNLIMITED, MANY},
 };
 
-static void bytes_of(const bytes_row *row)
+static void bytes_of(const bytes_row *one)
 {
     char key[KEY_LEN];
     char value[VALUE_LEN] = {1};
     int64_t before = bench_rss();
-    if (hf_cache_new(&cache, .runtime = runtime, .evict = row->kind, .count_max = HF_UNLIMITED,
-                     .bytes_max = row->bytes_max) != HF_OK) {
+    if (hf_cache_new(&cache, .runtime = runtime, .evict = one->kind, .count_max = HF_UNLIMITED,
+                     .bytes_max = one->bytes_max) != HF_OK) {
         fail(hf_error_text());
     }
-    for (uint32_t i = 0; i < row->count; i++) {
+    for (uint32_t i = 0; i < one->count; i++) {
         key_of(i, key);
         ours_put(key, value);
     }
@@ -415,10 +547,9 @@ static void bytes_of(const bytes_row *row)
     if (hf_cache_stats(cache, &counts) != HF_OK) {
         fail(hf_error_text());
     }
-    double each = (double)(bench_rss() - before) / (double)counts.count;
-    printf("%-34s %9llu %8.1f %8.1f %12.1f\n", row->what, (unsigned long long)counts.count, each,
-           each - KEY_LEN - VALUE_LEN, (double)counts.bytes / (double)counts.count);
-    (void)fflush(stdout);
+    double each = (double)(bench_rss() - before) / (double)counts.count - KEY_LEN - VALUE_LEN;
+    row(one->what, each, "B", "as counted", (double)counts.bytes / (double)counts.count - KEY_LEN - VALUE_LEN, each,
+        one->kind == HF_EVICT_S3FIFO ? ROW_AT_MOST : ROW_NO_BAR, 76);
 }
 
 /* Each row in a process of its own: the heap keeps what was freed. */
@@ -428,10 +559,7 @@ static void bytes(void)
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) {
         fail("no /proc/self/exe");
     }
-    printf(
-        "(b) bytes per entry; keys of 16 B, values of 100 B, copied (of them hf_value: 16 and 12 of the allocator)\n");
-    printf("%-34s %9s %8s %8s %12s\n", "", "entries", "each", "beside", "as counted");
-    (void)fflush(stdout);
+    row_head("(b) bytes of an entry beside its key of 16 B and its value of 100 B; hf_value and its allocation take 28");
     for (size_t i = 0; i < sizeof BYTES_ROWS / sizeof *BYTES_ROWS; i++) {
         char command[4096];
         (void)snprintf(command, sizeof command, "'%s' bytes-%zu", self, i);
@@ -439,7 +567,8 @@ static void bytes(void)
             fail("a row failed");
         }
     }
-    printf("targets: beside <= 76 (goal 60)\n\n");
+    row("", NAN, "B", "Caffeine", peer("bytes.caffeine"), NAN, ROW_NO_BAR, 0);
+    row("", NAN, "B", "memcached", peer("bytes.memcached"), NAN, ROW_NO_BAR, 0);
 }
 
 /* ---- Hit ratios -------------------------------------------------------------------------------------------------- */
@@ -469,34 +598,108 @@ static double ratio_of(const requests_row *row, hf_evict kind, hf_value *value)
     return (double)found / (COUNT - WARM);
 }
 
+static void ratio_rows(const requests_row *one, double lru, double s3fifo, double best)
+{
+    bool is_loop = one->kind == REQUESTS_LOOP;
+    row(one->what, s3fifo, "", "best static set", best, is_loop ? s3fifo : s3fifo / best,
+        is_loop || one->of_best_min > 0 ? ROW_AT_LEAST : ROW_NO_BAR, is_loop ? 0.6 : one->of_best_min);
+    row("", s3fifo, "", "LRU", lru, s3fifo - lru, ROW_AT_LEAST, -0.01);
+}
+
 static void ratios(void)
 {
     hf_value *value = NULL;
     if (hf_value_copy("v", 1, &value) != HF_OK) {
         fail("no memory");
     }
-    printf("(c) hit ratios; 100,000 keys\n%-34s %8s %8s %8s %8s\n", "", "LRU", "S3-FIFO", "best", "of best");
+    row_head("(c) hit ratios of S3-FIFO; 100,000 keys; compared: of the best, and more than LRU");
     for (size_t i = 0; i < sizeof REQUESTS_ROWS / sizeof *REQUESTS_ROWS; i++) {
-        const requests_row *row = &REQUESTS_ROWS[i];
+        const requests_row *one = &REQUESTS_ROWS[i];
         requests r;
-        if (!requests_init(&r, row->kind, row->skew, row->key_count, 1)) {
+        if (!requests_init(&r, one->kind, one->skew, one->key_count, 1)) {
             fail("no memory");
         }
-        double best = requests_best(&r, row->size);
+        double best = requests_best(&r, one->size);
         requests_deinit(&r);
-        double lru = ratio_of(row, HF_EVICT_LRU, value);
-        double s3fifo = ratio_of(row, HF_EVICT_S3FIFO, value);
-        printf("%-34s %8.3f %8.3f %8.3f %8.3f\n", row->what, lru, s3fifo, best, s3fifo / best);
-        (void)fflush(stdout);
+        ratio_rows(one, ratio_of(one, HF_EVICT_LRU, value), ratio_of(one, HF_EVICT_S3FIFO, value), best);
     }
-    printf("targets: zipf 1.0 >= 0.95 of the best static set, the loop >= 0.6, never more than 0.01 under LRU\n");
     hf_value_unref(value);
+}
+
+/* ---- memcached --------------------------------------------------------------------------------------------------- */
+
+static double rss_of(long pid)
+{
+    char path[64];
+    long total = 0;
+    long resident = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/statm", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%ld %ld", &total, &resident) != 2) {
+        fail("memcached does not run");
+    }
+    (void)fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Waits for the answer to a get. */
+static void memcached_get(FILE *out, FILE *in, const char *key)
+{
+    char line[512];
+    (void)fprintf(out, "get %.*s\r\n", KEY_LEN, key);
+    (void)fflush(out);
+    do {
+        if (fgets(line, sizeof line, in) == NULL) {
+            fail("memcached has gone");
+        }
+    } while (strcmp(line, "END\r\n") != 0);
+}
+
+static void memcached(const char *socket_path, long pid)
+{
+    enum { GETS = 20000 };
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    (void)snprintf(name.sun_path, sizeof name.sun_path, "%s", socket_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)(const void *)&name, sizeof name) != 0) {
+        fail("memcached does not answer");
+    }
+    FILE *out = fdopen(fd, "w");
+    FILE *in = fdopen(dup(fd), "r");
+    if (out == NULL || in == NULL) {
+        fail("no memory");
+    }
+    char key[KEY_LEN];
+    double before = rss_of(pid);
+    for (uint32_t i = 0; i < MANY; i++) {
+        key_of(i, key);
+        (void)fprintf(out, "set %.*s 0 0 %d noreply\r\n%0*d\r\n", KEY_LEN, key, VALUE_LEN, VALUE_LEN, 1);
+    }
+    memcached_get(out, in, key); /* all of them were read */
+    bench_print("bytes.memcached", (rss_of(pid) - before) / MANY - KEY_LEN - VALUE_LEN);
+    int64_t from = bench_wall_ns();
+    for (uint32_t i = 0; i < GETS; i++) {
+        key_of(i % HOT, key);
+        memcached_get(out, in, key);
+    }
+    bench_print("hit.hot.1.memcached", (double)(bench_wall_ns() - from) / GETS);
+    (void)fclose(out);
+    (void)fclose(in);
 }
 
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 1;
+    peers_file = argc > 3 ? argv[3] : NULL;
+    if (strcmp(mode, "draw") == 0 && argc > 2) {
+        draw_for_others(argv[2]);
+        return 0;
+    }
+    if (strcmp(mode, "memcached") == 0 && argc > 3) {
+        memcached(argv[2], strtol(argv[3], NULL, 10));
+        return 0;
+    }
     if (hf_runtime_new(&runtime, .threads = 2) != HF_OK) {
         fail("no runtime");
     }
