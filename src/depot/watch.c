@@ -66,7 +66,7 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 {
     hf_snap *snap = slot->snap;
-    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
+    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall_coarse(depot)); /* there may be many watchers */
     hf_depot_event event = {
         .kind = HF_DEPOT_DATA,
         .age = hf_nanoseconds(at.age),
