@@ -69,6 +69,7 @@ typedef struct hf_env_ops {
     /* Time and randomness. */
     hf_instant (*now)(hf_env *env);
     hf_time (*wall_now)(hf_env *env);
+    hf_time (*wall_coarse)(hf_env *env); /* the same, some milliseconds behind, and cheaper; NULL = there is none */
     hf_status (*random)(hf_env *env, hf_op *op, void *bytes, size_t len);
 
     void (*whoami)(hf_env *env, char *ret_text, size_t capacity); /* "PID@HOST", cut; for people */

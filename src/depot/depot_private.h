@@ -624,6 +624,13 @@ static inline int64_t hf_depot_wall(const hf_depot *depot)
     return depot->rt->env->ops->wall_now(depot->rt->env).ns;
 }
 
+/* Some milliseconds behind, for hits: a value may count as fresh that much longer. */
+static inline int64_t hf_depot_wall_coarse(const hf_depot *depot)
+{
+    hf_env *env = depot->rt->env;
+    return (env->ops->wall_coarse != NULL ? env->ops->wall_coarse(env) : env->ops->wall_now(env)).ns;
+}
+
 /* By the driver. */
 static inline double hf_depot_chance(hf_depot *depot)
 {

@@ -4,33 +4,48 @@
 
 #include <string.h>
 
-static hf_status check_name(hf_op *op, const char *what, const char *text)
+static hf_status refuse_name(hf_op *op, const char *what, const char *text)
 {
-    size_t len = text != NULL ? strlen(text) : 0;
-    if (len < 1 || len > HF_DEPOT_NAME_LEN_MAX) {
-        return hf_fail(op, HF_ERR_INVALID, "the %s of a key has %zu bytes: it must have 1 to %d", what, len,
-                       HF_DEPOT_NAME_LEN_MAX);
+    return hf_fail(op, HF_ERR_INVALID, "the %s of a key has %zu bytes: it must have 1 to %d", what,
+                   text != NULL ? strlen(text) : 0, HF_DEPOT_NAME_LEN_MAX);
+}
+
+/* Copies a name with its NUL. Returns the bytes that it takes; 0: it is not a name. By a loop: names are short, and a
+ * call of strlen and one of memcpy take longer. */
+static inline size_t put_name(char *to, const char *text)
+{
+    if (HF_UNLIKELY(text == NULL || *text == '\0')) {
+        return 0;
     }
-    return HF_OK;
+    for (size_t len = 0; len <= HF_DEPOT_NAME_LEN_MAX; len++) {
+        to[len] = text[len];
+        if (text[len] == '\0') {
+            return len + 1;
+        }
+    }
+    return 0;
 }
 
 hf_status hf_depot_ns_check(hf_op *op, const char *ns)
 {
-    return check_name(op, "namespace", ns);
+    size_t len = ns != NULL ? strlen(ns) : 0;
+    return len >= 1 && len <= HF_DEPOT_NAME_LEN_MAX ? HF_OK : refuse_name(op, "namespace", ns);
 }
 
 hf_status hf_depot_key_pack(hf_op *op, hf_depot_key key, hf_depot_key_bytes *ret_bytes)
 {
-    HF_TRY(check_name(op, "namespace", key.ns));
-    HF_TRY(check_name(op, "type", key.type));
+    size_t ns_len = put_name(ret_bytes->bytes, key.ns);
+    if (HF_UNLIKELY(ns_len == 0)) {
+        return refuse_name(op, "namespace", key.ns);
+    }
+    size_t type_len = put_name(ret_bytes->bytes + ns_len, key.type);
+    if (HF_UNLIKELY(type_len == 0)) {
+        return refuse_name(op, "type", key.type);
+    }
     if (key.id == NULL || key.id_len < 1 || key.id_len > HF_DEPOT_ID_LEN_MAX) {
         return hf_fail(op, HF_ERR_INVALID, "the id of a key has %zu bytes: it must have 1 to %d",
                        key.id != NULL ? key.id_len : 0, HF_DEPOT_ID_LEN_MAX);
     }
-    size_t ns_len = strlen(key.ns) + 1;
-    size_t type_len = strlen(key.type) + 1;
-    memcpy(ret_bytes->bytes, key.ns, ns_len);
-    memcpy(ret_bytes->bytes + ns_len, key.type, type_len);
     memcpy(ret_bytes->bytes + ns_len + type_len, key.id, key.id_len);
     ret_bytes->len = ns_len + type_len + key.id_len;
     hf_assert(ret_bytes->len <= sizeof ret_bytes->bytes);

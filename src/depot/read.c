@@ -47,7 +47,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
     int64_t wait = 0;
     bool joined = false;
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot));
     at.is_blocked = hf_depot_is_blocked(depot, slot, ask->is_forced, &wait);
     hf_move move = hf_rule_get(&ask->rule, &at);
     if (ask->is_prefetch) {
@@ -97,7 +97,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
 {
     hf_slot *slot = ask->slot;
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot)); /* there may be many who waited */
     ask->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK && flight->query != NULL) { /* of a page: the window has it */
         hf_depot_answer(depot, ask, HF_OK);
@@ -172,7 +172,7 @@ static bool look(void *arg, hf_value *value)
 {
     const looking *one = arg;
     const hf_snap *snap = hf_value_data(value);
-    hf_look_at at = hf_snap_look(one->depot, snap, hf_depot_wall(one->depot));
+    hf_look_at at = hf_snap_look(one->depot, snap, hf_depot_wall_coarse(one->depot));
     if (hf_rule_get(one->rule, &at) != HF_MOVE_SERVE) {
         return false;
     }

@@ -55,33 +55,50 @@ static size_t replaced(hf_watcher *watcher, hf_depot_event_kind kind)
     return at == watcher->count && is_full ? last : at;
 }
 
-/* The snapshot is borrowed; NULL = the event has no value. */
-static void give_of(hf_depot *depot, hf_watcher *watcher, hf_depot_event event, hf_snap *snap)
+/* Under the watcher's lock: the event waits until it is taken. Returns what had to go. */
+static hf_watch_item keep(hf_watcher *watcher, hf_watch_item item)
 {
-    hf_claimed claimed = {NULL, NULL};
-    hf_snap *old = NULL;
-    hf_fiber *self = hf_enter(depot->rt);
-    hf_spin_lock(&watcher->lock);
-    size_t at = replaced(watcher, event.kind);
+    hf_watch_item old = {0};
+    size_t at = replaced(watcher, item.event.kind);
     if (at < watcher->count) { /* the newer one comes last */
-        old = item_at(watcher, at)->snap;
+        old = *item_at(watcher, at);
         for (size_t i = at; i + 1 < watcher->count; i++) {
             *item_at(watcher, i) = *item_at(watcher, i + 1);
         }
         watcher->count--;
         watcher->dropped++;
     }
-    hf_assert(event.kind != HF_DEPOT_REKEYED || !watcher->is_rekeyed);
+    hf_assert(item.event.kind != HF_DEPOT_REKEYED || !watcher->is_rekeyed);
     hf_assert(watcher->count < places(watcher)); /* DP8 */
-    watcher->is_rekeyed = watcher->is_rekeyed || event.kind == HF_DEPOT_REKEYED;
-    *item_at(watcher, watcher->count++) = (hf_watch_item){event, hf_snap_ref(snap)};
-    hf_claimed_add_all(&claimed, &watcher->waiters);
+    watcher->is_rekeyed = watcher->is_rekeyed || item.event.kind == HF_DEPOT_REKEYED;
+    *item_at(watcher, watcher->count++) = item;
+    return old;
+}
+
+/* The snapshot is borrowed; NULL = the event has no value. */
+static void give_of(hf_depot *depot, hf_watcher *watcher, hf_depot_event event, hf_snap *snap)
+{
+    hf_claimed claimed = {NULL, NULL};
+    hf_watch_item item = {event, hf_snap_ref(snap)};
+    hf_watch_item old = {0};
+    hf_fiber *self = hf_enter(depot->rt);
+    hf_spin_lock(&watcher->lock);
+    hf_node *waiting = hf_list_first(&watcher->waiters);
+    if (waiting != NULL) { /* it is handed over, as by a flow: nothing is before it */
+        hf_wait *receiver = HF_CONTAINER(waiting, hf_wait, node);
+        hf_assert(watcher->count == 0);
+        *(hf_watch_item *)receiver->value = item;
+        hf_claimed_add(&claimed, receiver);
+    } else {
+        old = keep(watcher, item);
+    }
     hf_spin_unlock(&watcher->lock);
     hf_claimed_wake(&claimed, HF_OK);
     if (self != NULL) {
         hf_leave(self);
     }
-    hf_snap_unref(old);
+    hf_assert(old.event.kind != HF_DEPOT_REKEYED); /* it has a place of its own */
+    hf_snap_unref(old.snap);
 }
 
 static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
@@ -93,7 +110,7 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 {
     hf_snap *snap = slot->snap;
-    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
+    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall_coarse(depot)); /* there may be many watchers */
     bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at.age > watcher->rule.within;
     hf_depot_event event = {
         .kind = HF_DEPOT_DATA,
@@ -122,6 +139,9 @@ void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
     HF_LIST_EACH(node, &slot->watchers)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        const hf_watcher *next = HF_CONTAINER(node->next, hf_watcher, node); /* not one behind the last: only fetched */
+        __builtin_prefetch(next, 1);
+        __builtin_prefetch(&next->waiters, 1);
         if (is_renewed || !watcher->has_seen || watcher->seen != slot->snap->entry.version) {
             show(depot, watcher, slot);
         }
@@ -347,7 +367,7 @@ void hf_watch_close_all(hf_depot *depot)
         watcher->is_closed = true;
         hf_claimed_add_all(&claimed, &watcher->waiters);
         hf_spin_unlock(&watcher->lock);
-        hf_claimed_wake(&claimed, HF_OK);
+        hf_claimed_wake(&claimed, HF_ERR_CLOSED);
         if (self != NULL) {
             hf_leave(self);
         }
@@ -488,40 +508,36 @@ hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, c
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_watcher_next needs a watcher and a place for the event"));
     }
     hf_instant deadline = hf_wait_deadline(self, watcher->depot->rt, options);
-    for (;;) {
-        hf_status status = hf_may_wait(self, NEXT.verb);
+    hf_status status = hf_may_wait(self, NEXT.verb);
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    hf_watch_item item = {0};
+    hf_wait wait;
+    hf_wait_init(&wait, self, &NEXT, watcher, watcher->depot->name);
+    wait.value = &item;
+    hf_sync_point(self);
+    hf_spin_lock(&watcher->lock);
+    bool has_event = watcher->count > 0;
+    bool is_closed = watcher->is_closed && !has_event;
+    if (has_event) {
+        item = *item_at(watcher, 0);
+        watcher->first = (watcher->first + 1) % places(watcher);
+        watcher->count--;
+        watcher->is_rekeyed = watcher->is_rekeyed && item.event.kind != HF_DEPOT_REKEYED;
+    } else if (!is_closed) {
+        hf_list_push_back(&watcher->waiters, &wait.node);
+    }
+    hf_spin_unlock(&watcher->lock);
+    if (!has_event) {
+        status = is_closed ? HF_ERR_CLOSED : hf_park(self, &wait, deadline); /* HF_OK: `item` was set */
         if (status != HF_OK) {
-            HF_LEAVE(self, status);
-        }
-        hf_wait wait;
-        hf_wait_init(&wait, self, &NEXT, watcher, watcher->depot->name);
-        hf_sync_point(self);
-        hf_spin_lock(&watcher->lock);
-        bool has_event = watcher->count > 0;
-        bool is_closed = watcher->is_closed;
-        hf_snap *snap = NULL;
-        if (has_event) {
-            *ret_event = item_at(watcher, 0)->event;
-            snap = item_at(watcher, 0)->snap;
-            watcher->first = (watcher->first + 1) % places(watcher);
-            watcher->count--;
-            watcher->is_rekeyed = watcher->is_rekeyed && ret_event->kind != HF_DEPOT_REKEYED;
-        } else if (!is_closed) {
-            hf_list_push_back(&watcher->waiters, &wait.node);
-        }
-        hf_spin_unlock(&watcher->lock);
-        if (has_event) {
-            hf_leave(self);
-            return make_value(watcher->depot, snap, ret_event);
-        }
-        if (is_closed) {
-            HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the depot is closed"));
-        }
-        status = hf_park(self, &wait, deadline);
-        if (status != HF_OK) {
-            HF_LEAVE(self, status);
+            HF_LEAVE(self, status == HF_ERR_CLOSED ? hf_refuse(self, HF_ERR_CLOSED, "the depot is closed") : status);
         }
     }
+    hf_leave(self);
+    *ret_event = item.event;
+    return make_value(watcher->depot, item.snap, ret_event);
 }
 
 uint64_t hf_watcher_dropped(const hf_watcher *watcher)

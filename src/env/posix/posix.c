@@ -6,6 +6,7 @@ static const hf_env_ops OPS = {
 
     .now = hf_posix_now,
     .wall_now = hf_posix_wall_now,
+    .wall_coarse = hf_posix_wall_coarse,
     .random = hf_posix_random,
     .whoami = hf_posix_whoami,
 

@@ -10,6 +10,7 @@
 /* clock.c */
 hf_instant hf_posix_now(hf_env *env);
 hf_time hf_posix_wall_now(hf_env *env);
+hf_time hf_posix_wall_coarse(hf_env *env);
 hf_status hf_posix_random(hf_env *env, hf_op *op, void *bytes, size_t len);
 void hf_posix_whoami(hf_env *env, char *ret_text, size_t capacity);
 void hf_posix_print(hf_env *env, const char *text);

@@ -11,7 +11,13 @@ enum { HF_SHARDS_MAX = 64 };
 typedef struct hf_s3 hf_s3;
 
 struct hf_cache {
-    hf_s3 *s3; /* its entries, if it evicts by S3-FIFO; NULL: by LRU, and the next fields are used */
+    /* What a hit reads: */
+    hf_s3 *s3;      /* its entries, if it evicts by S3-FIFO; NULL: by LRU */
+    uint64_t seed;  /* of the hashes */
+    int64_t ttl_ns; /* 0 = entries do not expire */
+    hf_runtime *rt;
+    bool is_quick; /* S3-FIFO, and not simulated: a hit need not enter the library (s3_read.h) */
+    /* Of LRU: */
     hf_spin lock;
     hf_keys keys;
     hf_list order; /* least recently used first */
@@ -24,9 +30,6 @@ struct hf_cache {
     /* Both: */
     uint64_t count_max;
     uint64_t bytes_max;
-    int64_t ttl_ns; /* 0 = entries do not expire */
-    uint64_t seed;
-    hf_runtime *rt;
     const char *name;
     void (*on_evict)(void *state, const void *key, size_t key_len, hf_value *value);
     void *state;

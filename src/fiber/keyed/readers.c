@@ -84,7 +84,7 @@ hf_seat *hf_readers_seat_slow(hf_readers *readers, hf_runtime *rt)
     hf_seat *block = atomic_load_explicit(place, memory_order_acquire);
     if (block == NULL) {
         size_t len = HF_READERS_PER_BLOCK * sizeof *block;
-        hf_seat *fresh = rt->allocator.allocate(rt->allocator.state, len, 64);
+        hf_seat *fresh = rt->allocator.allocate(rt->allocator.state, len, HF_SEAT_ALIGN);
         if (fresh == NULL) {
             return NULL;
         }

@@ -22,12 +22,15 @@
 
 enum {
     HF_READERS_MAX = 512, /* threads with a seat; others read under the structure's lock */
-    HF_READERS_PER_BLOCK = 16
+    HF_READERS_PER_BLOCK = 16,
+    HF_SEAT_ALIGN = 128
 };
 
 typedef struct hf_seat {
-    _Alignas(64) _Atomic(uint64_t) at; /* the epoch in which the thread began to read; 0 = it does not read */
-    _Atomic(uint64_t) hits;            /* for the structure's owner: counted here, so that no word is shared */
+    /* The epoch in which the thread began to read; 0 = it does not read. Seats are two lines apart, because processors
+     * fetch lines in pairs. */
+    _Alignas(HF_SEAT_ALIGN) _Atomic(uint64_t) at;
+    _Atomic(uint64_t) hits; /* for the structure's owner: counted here, so that no word is shared */
     _Atomic(uint64_t) misses;
 } hf_seat;
 

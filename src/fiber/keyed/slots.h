@@ -148,43 +148,54 @@ static inline bool hf_slot_has(uint64_t slot, uint64_t tag, const void *key, siz
     return hf_cached_key_len(entry) == key_len && hf_bytes_equal(entry->key, key, key_len);
 }
 
-/* The entry of a key, or NULL; `*ret_at` (may be NULL) is its place. By readers and by the writer. */
-static inline __attribute__((always_inline)) hf_cached *hf_slots_find(hf_slots *slots, uint64_t hash, const void *key,
-                                                                      size_t key_len, uint64_t *ret_at)
+/* The first of the four slots from `at` on that has this tag, or the last one. Four loads and three conditional moves: nearly
+ * all entries are there, and how far away they are is not a branch to be mispredicted. */
+static inline uint64_t hf_slots_choose(hf_slots *slots, uint64_t at, uint64_t tag)
+{
+    uint64_t chosen = atomic_load_explicit(&slots->at[at + HF_SLOTS_AT_ONCE - 1], memory_order_acquire);
+#pragma GCC unroll 4
+    for (unsigned i = HF_SLOTS_AT_ONCE - 1; i > 0; i--) {
+        uint64_t slot = atomic_load_explicit(&slots->at[at + i - 1], memory_order_acquire);
+        chosen = slot >> HF_SLOT_ADDRESS_BITS == tag ? slot : chosen;
+        __asm__("" : "+r"(chosen)); /* else the compiler makes a branch of the last one */
+    }
+    return chosen;
+}
+
+/* As hf_slots_find_at. */
+hf_cached *hf_slots_find_slow(hf_slots *slots, uint64_t hash, const void *key, size_t key_len);
+
+/* The entry of a key, or NULL; `*ret_at` is its place. By readers and by the writer. */
+static inline hf_cached *hf_slots_find_at(hf_slots *slots, uint64_t hash, const void *key, size_t key_len,
+                                          uint64_t *ret_at)
 {
     uint64_t tag = hf_slots_tag(hash);
-    uint64_t at = hf_slots_home(slots, tag);
-    /* The next few slots at once: nearly all entries are there, and how far away is not a branch to be mispredicted. */
-    if (HF_LIKELY(at + HF_SLOTS_AT_ONCE <= slots->len)) {
-        unsigned fits = 0;
-#pragma GCC unroll 4
-        for (unsigned i = 0; i < HF_SLOTS_AT_ONCE; i++) {
-            uint64_t slot = atomic_load_explicit(&slots->at[at + i], memory_order_relaxed);
-            fits |= (unsigned)(slot >> HF_SLOT_ADDRESS_BITS == tag) << i;
-        }
-        for (; fits != 0; fits &= fits - 1) {
-            uint64_t place = at + (unsigned)__builtin_ctz(fits);
-            uint64_t slot = atomic_load_explicit(&slots->at[place], memory_order_acquire);
-            if (HF_LIKELY(hf_slot_has(slot, tag, key, key_len))) {
-                if (ret_at != NULL) {
-                    *ret_at = place;
-                }
-                return hf_slot_entry(slot);
-            }
-        }
-    }
-    for (;; at = hf_slots_next(slots, at)) {
+    for (uint64_t at = hf_slots_home(slots, tag);; at = hf_slots_next(slots, at)) {
         uint64_t slot = atomic_load_explicit(&slots->at[at], memory_order_acquire);
         if (slot == HF_SLOT_EMPTY) {
             return NULL;
         }
         if (hf_slot_has(slot, tag, key, key_len)) {
-            if (ret_at != NULL) {
-                *ret_at = at;
-            }
+            *ret_at = at;
             return hf_slot_entry(slot);
         }
     }
+}
+
+/* The same without the place, for readers: quick if it is among the first. `len`: the length of the table, by somebody
+ * who knew it before the table was loaded; another one costs time. */
+static inline __attribute__((always_inline)) hf_cached *hf_slots_find(hf_slots *slots, uint64_t len, uint64_t hash,
+                                                                      const void *key, size_t key_len)
+{
+    uint64_t tag = hf_slots_tag(hash);
+    uint64_t home = (tag * len) >> HF_TAG_BITS;
+    if (HF_LIKELY(len == slots->len && home + HF_SLOTS_AT_ONCE <= len)) {
+        uint64_t slot = hf_slots_choose(slots, home, tag);
+        if (HF_LIKELY(hf_slot_has(slot, tag, key, key_len))) {
+            return hf_slot_entry(slot);
+        }
+    }
+    return hf_slots_find_slow(slots, hash, key, key_len);
 }
 
 /* By the writer. Puts an entry whose key is not there. Returns whether the place was empty before. */
