@@ -287,6 +287,7 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
         flight->holders++;
         return flight;
     }
+    hf_assert(hf_alias_follow(depot, hf_slot_key(slot)).data == slot->bytes); /* depot-D7 */
     flight = hf_rt_alloc(depot->rt, sizeof *flight);
     if (flight == NULL) {
         return NULL;
