@@ -50,6 +50,7 @@ bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t
 
 static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
 {
+    hf_assert(flight->refs > 0);
     if (--flight->refs > 0) {
         return;
     }
@@ -74,6 +75,7 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_slot *slot = flight->slot;
     hf_assert(!flight->is_over && slot->flight == flight); /* DP1 */
+    hf_assert(depot->flight_count > 0 && (!flight->is_refresh || depot->refreshes > 0));
     flight->is_over = true;
     atomic_store_explicit(&flight->is_left, true, memory_order_relaxed);
     slot->flight = NULL;
@@ -123,6 +125,7 @@ void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight)
 
 static void push(hf_depot *depot, hf_depot_flight *flight)
 {
+    hf_assert(flight->call == NULL && !flight->is_over && !flight->is_landing && flight->holders > 0); /* DP7 */
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
     hf_list_push_back(&depot->queue[QUEUE_OF[flight->urgency]], &flight->node);
 }
@@ -221,6 +224,7 @@ hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fr
         flight->holders++;
         return flight;
     }
+    hf_assert(hf_alias_follow(depot, hf_slot_key(slot)).data == slot->bytes); /* depot-D7 */
     flight = hf_rt_alloc(depot->rt, sizeof *flight);
     if (flight == NULL) {
         return NULL;
@@ -391,6 +395,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
     hf_slot *slot = change->slot;
+    hf_assert(flight->is_landing && flight->slot == slot && !flight->is_running);
     if (is_outdated(depot, flight)) {
         return HF_ERR_AGAIN;
     }
@@ -485,6 +490,7 @@ static void fly_again(hf_depot *depot, hf_depot_flight *flight)
 static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_depot_flight *flight = change->flight;
+    hf_assert(flight->is_landing && flight->refs > 0 && !flight->is_over);
     if (status == HF_ERR_AGAIN && change->snap == NULL) {
         fly_again(depot, flight);
         hf_change_free(depot, change);
