@@ -423,7 +423,6 @@ struct hf_watcher {
     hf_list waiters;
     hf_post post;
     uint64_t seen; /* version of the last DATA or GONE */
-    bool has_seen;
 };
 
 /* ---- Housekeeping: housekeep.c ----------------------------------------------------------------------------------- */

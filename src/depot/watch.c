@@ -89,7 +89,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         .is_pending = snap->is_pending,
         .version = snap->entry.version,
     };
-    hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
+    hf_assert(event.version >= watcher->seen); /* DP4 */
     if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
         watcher->has_value = true;
         watcher->is_loading = false;
@@ -100,7 +100,6 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         return;
     }
     watcher->seen = event.version;
-    watcher->has_seen = true;
     give_of(depot, watcher, event, event.kind == HF_DEPOT_DATA ? snap : NULL);
 }
 
@@ -109,7 +108,7 @@ void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
     HF_LIST_EACH(node, &slot->watchers)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
-        if (is_renewed || !watcher->has_seen || watcher->seen != slot->snap->entry.version) {
+        if (is_renewed || watcher->seen != slot->snap->entry.version) {
             show(depot, watcher, slot);
         }
     }
@@ -198,6 +197,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     hf_move move = hf_rule_get(&watcher->rule, &at);
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
+    watcher->seen = slot->snap->entry.version; /* a fetch that fails does not show what was not shown here */
     if (has_value) {
         show(depot, watcher, slot);
     }
