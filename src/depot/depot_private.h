@@ -473,7 +473,6 @@ struct hf_watcher {
     hf_list waiters;
     hf_post post;
     uint64_t seen; /* version of the last DATA or GONE */
-    bool has_seen;
     bool is_list;  /* it hears of changes of the members of a list, too */
     bool is_paged; /* it belongs to hf_pages, and hears of the states of loads, too */
 };

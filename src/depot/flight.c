@@ -395,7 +395,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
     hf_slot *slot = change->slot;
-    hf_assert(flight->is_landing && flight->slot == slot && !flight->is_running);
+    hf_assert(flight->is_landing && flight->slot == slot && flight->call == NULL);
     if (is_outdated(depot, flight)) {
         return HF_ERR_AGAIN;
     }

@@ -119,7 +119,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         .is_pending = snap->is_pending,
         .version = snap->entry.version,
     };
-    hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
+    hf_assert(event.version >= watcher->seen); /* DP4 */
     if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
         watcher->has_value = true;
         watcher->is_loading = false;
@@ -130,7 +130,6 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         return;
     }
     watcher->seen = event.version;
-    watcher->has_seen = true;
     give_of(depot, watcher, event, event.kind == HF_DEPOT_DATA ? snap : NULL);
 }
 
@@ -142,7 +141,7 @@ void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
         const hf_watcher *next = HF_CONTAINER(node->next, hf_watcher, node); /* not one behind the last: only fetched */
         __builtin_prefetch(next, 1);
         __builtin_prefetch(&next->waiters, 1);
-        if (is_renewed || !watcher->has_seen || watcher->seen != slot->snap->entry.version) {
+        if (is_renewed || watcher->seen != slot->snap->entry.version) {
             show(depot, watcher, slot);
         }
     }
@@ -303,6 +302,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     hf_move move = hf_rule_get(&watcher->rule, &at);
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
+    watcher->seen = slot->snap->entry.version; /* a fetch that fails does not show what was not shown here */
     if (has_value) {
         show(depot, watcher, slot);
     }

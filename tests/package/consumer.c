@@ -325,6 +325,93 @@ static hf_status create_users(hf_depot *users)
     return hf_depot_invalidate(users, hf_depot_key_of("acme", "user", "44"), .hard = true, .drop_pending = true);
 }
 
+static hf_status fetch_users(void *state, const hf_fetch_request *requests, hf_reply *const *replies, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        (void)fetch_user(state, &requests[i], replies[i]);
+    }
+    return HF_OK;
+}
+
+static hf_status follow_user(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    (void)request;
+    HF_TRY(hf_reply_value(reply, "ann", 3));
+    HF_TRY(hf_reply_emit(reply));
+    return hf_sleep(hf_hours(1));
+}
+
+/* Values as texts with a NUL behind them. */
+static hf_status to_text(void *state, const hf_value *bytes, hf_value **ret_object)
+{
+    char text[16] = {0};
+    (void)state;
+    EXPECT(hf_value_len(bytes) < sizeof text);
+    memcpy(text, hf_value_data(bytes), hf_value_len(bytes));
+    return hf_value_copy(text, hf_value_len(bytes) + 1, ret_object);
+}
+
+static hf_status from_text(void *state, const hf_value *object, hf_value **ret_bytes)
+{
+    (void)state;
+    return hf_value_copy(hf_value_data(object), hf_value_len(object) - 1, ret_bytes);
+}
+
+/* A source that keeps nothing. */
+static hf_status read_nothing(void *state, hf_source_row *row)
+{
+    (void)state;
+    row->data = NULL;
+    return HF_OK;
+}
+
+static hf_status write_nothing(void *state, const hf_source_write *writes, size_t count, bool is_synced)
+{
+    (void)writes;
+    (void)is_synced;
+    *(size_t *)state += count;
+    return HF_OK;
+}
+
+static hf_status scan_nothing(void *state, hf_source_kind kind, const void *from, size_t from_len,
+                              hf_source_visit *visit, void *arg)
+{
+    (void)state;
+    (void)kind;
+    (void)from;
+    (void)from_len;
+    (void)visit;
+    (void)arg;
+    return HF_OK;
+}
+
+static hf_status use_many_users(void)
+{
+    hf_depot_key keys[] = {hf_depot_key_of("acme", "user", "1"), hf_depot_key_of("acme", "user", "none")};
+    hf_depot_result results[2];
+    hf_depot_info infos[2];
+    size_t written = 0;
+    hf_source_hooks hooks = {&written, read_nothing, NULL, write_nothing, scan_nothing, NULL};
+    HF_AUTO(hf_depot_close) hf_depot *users = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *followed = NULL;
+    HF_AUTO(hf_value_unref) hf_value *user = NULL;
+    HF_TRY(hf_depot_open("many", &users, .fetch = fetch_user, .fetch_many = fetch_users, .push = push_user,
+                         .decode = to_text, .encode = from_text, .source = &hooks));
+    HF_TRY(hf_depot_open("followed", &followed, .subscribe = follow_user));
+    HF_TRY(hf_depot_get_many(users, keys, 2, results));
+    EXPECT(results[0].status == HF_OK && strcmp(hf_value_data(results[0].value), "ann") == 0);
+    EXPECT(results[1].status == HF_ERR_NOT_FOUND && results[1].message[0] != '\0' && written > 0);
+    HF_TRY(hf_depot_put_value(users, keys[0], results[0].value));
+    HF_TRY(hf_depot_put_value(users, keys[0], results[0].value, .mode = HF_DEPOT_ORIGIN_FIRST));
+    hf_value_unref(results[0].value);
+    HF_TRY(hf_depot_get_many(users, keys, 1, results, .fresh = HF_FRESH_LOCAL, .ret_infos = infos));
+    EXPECT(results[0].status == HF_OK);
+    hf_value_unref(results[0].value);
+    HF_TRY(hf_depot_changed(users, keys[1]));
+    return hf_depot_get(followed, keys[0], &user);
+}
+
 static hf_status write_users(hf_depot *users, hf_depot_key key)
 {
     HF_AUTO(hf_depot_write_free) hf_depot_write *write = NULL;
@@ -503,6 +590,7 @@ static hf_status use_depots(void)
     hf_value *none = NULL;
     EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "none"), &none) == HF_ERR_NOT_FOUND);
     EXPECT(hf_depot_get(users, hf_depot_key_of("acme", "user", "down"), &none, .force = true) == HF_ERR_DENIED);
+    HF_TRY(use_many_users());
     HF_TRY(watch_users(users, key));
     HF_TRY(listen_to_users(users, key));
     HF_TRY(write_users(users, key));

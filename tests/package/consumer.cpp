@@ -361,6 +361,34 @@ hf_status replace(void *, const hf_value *, const void *patch, size_t len, hf_va
     return hf_value_copy(patch, len, ret_value);
 }
 
+hf_status encode_user(void *, const hf_value *object, hf_value **ret_bytes)
+{
+    return hf_value_copy(hf_value_data(object), hf_value_len(object), ret_bytes);
+}
+
+hf_status get_users(hf_depot *users, hf_depot_key key)
+{
+    hf_depot_result result;
+    hf_depot_get_many_options many_options = hf_depot_get_many_options();
+    many_options.fresh = HF_FRESH_NOW;
+    HF_TRY(hf_depot_get_many(users, &key, 1, &result));
+    HF_TRY(result.status);
+    hf_value_unref(result.value);
+    HF_TRY(hf_depot_get_many(users, &key, 1, &result, many_options));
+    HF_TRY(result.status);
+    HF_AUTO(hf_value_unref) hf_value *user = result.value;
+    hf_depot_write_options write_options = hf_depot_write_options();
+    write_options.mode = HF_DEPOT_ORIGIN_FIRST;
+    HF_TRY(hf_depot_put_value(users, key, user));
+    HF_TRY(hf_depot_put_value(users, key, user, write_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_depot_get_many(users, &key, 1, &result, {.fresh = HF_FRESH_LOCAL}));
+    hf_value_unref(result.value);
+    HF_TRY(hf_depot_put_value(users, key, user, {.mode = HF_DEPOT_ORIGIN_FIRST}));
+#endif
+    return hf_depot_changed(users, key);
+}
+
 hf_status write_users(hf_depot *users, hf_depot_key key)
 {
     HF_AUTO(hf_depot_write_free) hf_depot_write *write = nullptr;
@@ -565,6 +593,7 @@ hf_status use_depots()
     depot_options.fetch = fetch_user;
     depot_options.push = push_user;
     depot_options.apply = replace;
+    depot_options.encode = encode_user;
     depot_options.coalesce = HF_SPAN_OFF;
     hf_depot_get_options get_options = hf_depot_get_options();
     get_options.fresh = HF_FRESH_NOW;
@@ -588,6 +617,7 @@ hf_status use_depots()
     HF_TRY(watch_users(users, key));
     HF_TRY(drive_users(users));
     HF_TRY(listen_to_users(users, key));
+    HF_TRY(get_users(users, key));
     HF_TRY(write_users(users, key));
     HF_TRY(invalidate_users(users, key));
     depot_options.fetch = fetch_list;

@@ -83,7 +83,7 @@ static const char *const BLOCK_NAMES[] = {"", "back-off", "breaker", "offline"};
 static hf_status open_depot(origin *o, hf_depot **ret_depot)
 {
     HF_TRY(hf_depot_open("users", ret_depot, .fetch = fetch, .push = push, .state = o, .retries = HF_OFF,
-                         .stale_max = hf_minutes(20), .coalesce = (hf_span){-1}));
+                         .stale_max = hf_minutes(20), .coalesce = HF_SPAN_OFF));
     (*ret_depot)->jitter_is_full = true;
     return HF_OK;
 }
@@ -450,8 +450,8 @@ static hf_status streams_afterwards(void *arg)
     EXPECT(local, "D=3' D=3");
     o.value = "4";
     HF_TRY(hf_depot_invalidate(depot, key_of("A"))); /* soft: fetched again */
-    EXPECT(cached, "D=3~ D=4");
-    EXPECT(local, "D=3~ D=4");
+    EXPECT(cached, "D=4");
+    EXPECT(local, "D=4");
     o.value = "5";
     HF_TRY(hf_depot_invalidate(depot, key_of("A"), .hard = true));
     EXPECT(cached, "G D=5");

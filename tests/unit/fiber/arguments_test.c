@@ -205,9 +205,14 @@ static hf_status no_depot(void *arg)
     hf_watcher *watcher = NULL;
     hf_depot_event event;
     hf_depot_counts counts;
+    hf_depot_result result;
     REFUSED(hf_depot_open("depot", NULL), HF_ERR_MISUSE, "a place for the depot");
     REFUSED(hf_depot_query(NULL, 0, NULL), HF_ERR_MISUSE, "needs terms and a place");
     REFUSED(hf_depot_get(NULL, key, &value), HF_ERR_MISUSE, "hf_depot_get needs a depot");
+    REFUSED(hf_depot_get_many(NULL, &key, 1, &result), HF_ERR_MISUSE, "hf_depot_get_many needs a depot");
+    REFUSED(hf_depot_put_value(NULL, key, NULL), HF_ERR_MISUSE, "hf_depot_put_value needs a depot");
+    REFUSED(hf_depot_changed(NULL, key), HF_ERR_MISUSE, "hf_depot_changed needs a depot");
+    REFUSED(hf_reply_emit(NULL), HF_ERR_MISUSE, "hf_reply_emit needs the reply");
     REFUSED(hf_depot_prefetch(NULL, key), HF_ERR_MISUSE, "hf_depot_prefetch needs a depot");
     REFUSED(hf_depot_put(NULL, key, "x", 1), HF_ERR_MISUSE, "hf_depot_put needs a depot");
     REFUSED(hf_depot_patch(NULL, key, "x", 1), HF_ERR_MISUSE, "hf_depot_patch needs a depot");
@@ -249,6 +254,14 @@ static void no_depot_and_no_reply_is_misuse(void **state)
     HF_CHECK(no_depot(NULL) == HF_OK); /* a plain thread */
 }
 
+static hf_status fetch_nothing(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    (void)request;
+    (void)reply;
+    return HF_ERR_NOT_FOUND;
+}
+
 static hf_status odd_options_of_a_depot(void)
 {
     hf_depot *depot = NULL;
@@ -260,6 +273,12 @@ static hf_status odd_options_of_a_depot(void)
     REFUSED(hf_depot_open("d", &depot, .attempts_max = -7), HF_ERR_INVALID, ".attempts_max");
     REFUSED(hf_depot_open("d", &depot, .on_conflict = HF_CONFLICT_MERGE), HF_ERR_INVALID, "needs .merge");
     REFUSED(hf_depot_open("d", &depot, .file = "nonsense"), HF_ERR_INVALID, "nonsense");
+    REFUSED(hf_depot_open("d", &depot, .batch_window = hf_seconds(1)), HF_ERR_INVALID, "needs .fetch_many");
+    REFUSED(hf_depot_open("d", &depot, .subscribe = fetch_nothing, .fetch = fetch_nothing), HF_ERR_INVALID,
+            ".subscribe is used instead");
+    REFUSED(hf_depot_open("d", &depot, .source = &(hf_source_hooks){NULL}), HF_ERR_INVALID, "read, write and scan");
+    REFUSED(hf_depot_open("d", &depot, .source = &(hf_source_hooks){NULL}, .file = "sqlite:d"), HF_ERR_INVALID,
+            "not both");
     HF_CHECK(depot == NULL);
     return HF_OK;
 }
@@ -291,6 +310,13 @@ static hf_status odd_calls_of_a_depot(void *arg)
     REFUSED(hf_depot_get(depot, key, &value, .fresh = (hf_fresh)7), HF_ERR_INVALID, "7 is not a freshness");
     REFUSED(hf_depot_get(depot, key, &value, .within = hf_seconds(-7)), HF_ERR_INVALID, ".within is negative");
     REFUSED(hf_depot_get(depot, key, &value, .urgency = (hf_urgency)7), HF_ERR_INVALID, "7 is not an urgency");
+    hf_depot_result result;
+    REFUSED(hf_depot_get_many(depot, NULL, 1, &result), HF_ERR_MISUSE, "needs keys");
+    REFUSED(hf_depot_get_many(depot, &key, 1, NULL), HF_ERR_MISUSE, "a place for the results");
+    REFUSED(hf_depot_get_many(depot, &key, HF_DEPOT_MANY_MAX + 1, &result), HF_ERR_LIMIT, "4097 keys");
+    REFUSED(hf_depot_get_many(depot, &key, 1, &result, .fresh = (hf_fresh)7), HF_ERR_INVALID, "7 is not a freshness");
+    REFUSED(hf_depot_put_value(depot, key, NULL), HF_ERR_MISUSE, ".encode");
+    REFUSED(hf_depot_changed(depot, hf_depot_key_of("", "type", "id")), HF_ERR_INVALID, "namespace of a key");
     REFUSED(hf_depot_prefetch(depot, hf_depot_key_of(NULL, "type", "id")), HF_ERR_INVALID, "namespace of a key");
     REFUSED(hf_depot_put(depot, key, NULL, 1), HF_ERR_MISUSE, "hf_depot_put");
     REFUSED(hf_depot_put(depot, key, "123456789", 9), HF_ERR_TOO_BIG, "9 bytes");

@@ -97,6 +97,12 @@ static hf_status apply_patch(void *state, const hf_value *value, const void *pat
     return hf_value_copy(patch, len, ret_value);
 }
 
+static hf_status encode_copy(void *state, const hf_value *object, hf_value **ret_bytes)
+{
+    (void)state;
+    return hf_value_copy(hf_value_data(object), hf_value_len(object), ret_bytes);
+}
+
 static hf_depot_key written_key(void)
 {
     return hf_depot_key_of("ns", "type", "written");
@@ -105,7 +111,7 @@ static hf_depot_key written_key(void)
 static hf_status make_depot(things *t)
 {
     HF_TRY(hf_depot_open("depot", &t->depot, .runtime = t->rt, .fetch = fetch_value, .push = push_nothing,
-                         .apply = apply_patch, .coalesce = HF_SPAN_OFF));
+                         .apply = apply_patch, .encode = encode_copy, .coalesce = HF_SPAN_OFF));
     HF_TRY(hf_depot_put(t->depot, written_key(), "x", 1, .ret_write = &t->write));
     HF_TRY(hf_depot_watch(t->depot, written_key(), &t->watcher));
     static const hf_depot_key ASKED = {"ns", "type", "~", 1};
@@ -843,8 +849,22 @@ static hf_status call_hf_depot_get(things *t)
     HF_AUTO(hf_value_unref) hf_value *value = NULL;
     return hf_depot_get(t->depot, hf_depot_key_of("ns", "type", "fetched"), &value);
 }
+static hf_status call_hf_depot_get_many(things *t)
+{
+    hf_depot_key key = hf_depot_key_of("ns", "type", "fetched with others");
+    hf_depot_result result = {.value = NULL};
+    hf_status status = hf_depot_get_many(t->depot, &key, 1, &result);
+    hf_value_unref(status == HF_OK ? result.value : NULL);
+    return status;
+}
 CALL(hf_depot_prefetch, hf_depot_prefetch(t->depot, hf_depot_key_of("ns", "type", "fetched")))
 CALL(hf_depot_put, hf_depot_put(t->depot, written_key(), "y", 1))
+static hf_status call_hf_depot_put_value(things *t)
+{
+    HF_AUTO(hf_value_unref) hf_value *object = NULL;
+    HF_IGNORE(hf_value_copy("y", 1, &object));
+    return hf_depot_put_value(t->depot, written_key(), object);
+}
 CALL(hf_depot_patch, hf_depot_patch(t->depot, written_key(), "y", 1))
 CALL(hf_depot_delete, hf_depot_delete(t->depot, written_key()))
 static hf_status call_hf_depot_create(things *t)
@@ -867,6 +887,7 @@ static hf_status call_hf_depot_write_free(things *t)
 CALL(hf_depot_invalidate, hf_depot_invalidate(t->depot, written_key()))
 CALL(hf_depot_invalidate_namespace, hf_depot_invalidate_namespace(t->depot, "ns"))
 CALL(hf_depot_invalidate_all, hf_depot_invalidate_all(t->depot))
+CALL(hf_depot_changed, hf_depot_changed(t->depot, written_key()))
 CALL(hf_depot_trim, hf_depot_trim(t->depot, 0))
 CALL(hf_depot_online, hf_depot_online(t->depot, false))
 static hf_status call_hf_depot_stat(things *t)
@@ -981,6 +1002,7 @@ CALL(hf_reply_fail, hf_reply_fail(&t->reply, HF_REPLY_NETWORK))
  * of their own, a file, or a worker's workflow or activity around them. What the table says of hf_runtime_free and
  * hf_runtime_turn is in runtime_test.c, of hf_testenv_* in unit/trial, of the last ones in unit/worker and sim/worker_*. */
 #define call_hf_die NULL
+#define call_hf_reply_emit NULL /* needs a subscriber: unit/depot/subscribe_test.c */
 #define call_hf_testenv_new NULL
 #define call_hf_testenv_free NULL
 #define call_hf_testenv_worker NULL

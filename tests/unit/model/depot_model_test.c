@@ -11,6 +11,7 @@
  *
  * A get is right if a proof supports what it returned (DP2, DP3), a write if the book has it (DP6). The depot's own
  * state is looked at on its driver (DP5, DP8). */
+#include "support/hooked.h"
 #include "support/lent.h"
 #include "support/support.h"
 
@@ -108,6 +109,7 @@ static struct {
     hf_depot *depot;
     lent store;
     bool has_store;
+    bool has_hooks; /* it is reached by functions of the user */
     bool is_closing;
     bool is_canceled; /* the scope of the actors and of the depot */
     bool is_last;     /* the origin is well, and nobody interferes */
@@ -137,7 +139,7 @@ static struct {
     actor actors[ACTORS_MAX];
     hf_rng rng; /* of the origin */
     int64_t ttl, stale_max;
-    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged;
+    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches;
 } world;
 
 static uint64_t tick(void)
@@ -323,74 +325,118 @@ static hf_status fail_with(hf_reply *reply, hf_reply_class why)
 
 static bool may_lag(int key);
 
-static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *reply)
+/* A key that the origin is being asked for. */
+typedef struct question {
+    int key;
+    uint64_t start;
+    int64_t at;
+    bool reads_first, will_fail, exists;
+    text value;
+    unsigned etag;
+    bool is_alone; /* in its call: else its holders may leave, and another fetch begin, while the call goes on */
+    int place;     /* in world.fetching */
+} question;
+
+static void look_up(question *one)
 {
-    (void)state;
-    int key = key_number(request->key);
-    if (!HF_CHECK_SAY(key >= 0, "a fetch of a key that nobody has made")) {
-        return HF_ERR_INVALID;
+    one->value = world.state[one->key];
+    one->exists = world.exists[one->key];
+    one->etag = world.etag[one->key];
+}
+
+static question question_of(const hf_fetch_request *request, bool is_alone)
+{
+    question one = {.key = key_number(request->key), .start = tick(), .at = now(), .is_alone = is_alone};
+    if (!HF_CHECK_SAY(one.key >= 0, "a fetch of a key that nobody has made")) {
+        one.key = 0;
     }
     /* one that began before and is being canceled may come in the same moment */
-    HF_CHECK_SAY(key < KEYS || !world.made[key - KEYS].is_final || world.made[key - KEYS].final_at == now() ||
-                     is_known_name(key, request->key),
-                 "depot-D7 key %d is fetched by its old name", key);
-    uint64_t start = tick();
-    int64_t at = now();
-    bool reads_first = chance(&world.rng, 50);
-    bool will_fail = fails();
-    text value = world.state[key];
-    bool exists = world.exists[key];
-    unsigned etag = world.etag[key];
+    HF_CHECK_SAY(one.key < KEYS || !world.made[one.key - KEYS].is_final ||
+                     world.made[one.key - KEYS].final_at == now() || is_known_name(one.key, request->key),
+                 "depot-D7 key %d is fetched by its old name", one.key);
+    one.reads_first = chance(&world.rng, 50);
+    one.will_fail = fails();
+    look_up(&one);
     world.fetches++;
-    int place = 0;
-    while (place < 7 && world.fetching[key][place] != 0) {
-        place++;
+    while (one.place < 7 && world.fetching[one.key][one.place] != 0) {
+        one.place++;
     }
-    world.fetching[key][place] = at;
-    hf_status status = hf_sleep(delay());
-    world.fetching[key][place] = 0;
+    world.fetching[one.key][one.place] = is_alone ? one.at : 0;
+    return one;
+}
+
+/* The wait for the answer has ended with `status`. */
+static hf_status answer_question(question *one, hf_status status, const hf_fetch_request *request, hf_reply *reply)
+{
+    int key = one->key;
+    if (one->is_alone) {
+        world.fetching[key][one->place] = 0;
+    }
     world.answered_at = now();
-    for (int i = 0; i < 8; i++) { /* one that was canceled ends in the same moment */
-        HF_CHECK_SAY(world.fetching[key][i] == 0 || world.fetching[key][i] == now() || at == now(),
+    for (int i = 0; i < 8 && one->is_alone; i++) { /* one that was canceled ends in the same moment */
+        HF_CHECK_SAY(world.fetching[key][i] == 0 || world.fetching[key][i] == now() || one->at == now(),
                      "DP1 two fetches of key %d at once", key);
     }
     if (status != HF_OK) {
         if (status != HF_ERR_CANCELED) {
-            note_failure(key, status, start);
-        } else if (now() - at >= hf_seconds(10).ns) {
-            note_failure(key, HF_ERR_TIMEOUT, start); /* of the attempt */
+            note_failure(key, status, one->start);
+        } else if (now() - one->at >= hf_seconds(10).ns) {
+            note_failure(key, HF_ERR_TIMEOUT, one->start); /* of the attempt */
         }
         return status;
     }
-    if (!reads_first) {
-        value = world.state[key];
-        exists = world.exists[key];
-        etag = world.etag[key];
+    if (!one->reads_first) {
+        look_up(one);
     }
-    if (will_fail) {
+    if (one->will_fail) {
         status = fail_with(reply, any_class(false));
-        note_failure(key, status, start);
+        note_failure(key, status, one->start);
         return status;
     }
     if (!is_known_name(key, request->key)) {
-        exists = false;
+        one->exists = false;
     } else if (may_lag(key) && chance(&world.rng, 50)) { /* what it says is no proof of anything */
         world.lagged++;
         return hf_reply_value(reply, world.before[key].bytes, world.before[key].len);
     }
-    prove(key, exists, &value, start, false);
-    if (!exists) {
-        return HF_ERR_NOT_FOUND;
+    prove(key, one->exists, &one->value, one->start, false);
+    if (!one->exists) {
+        return hf_reply_fail(reply, HF_REPLY_NOT_FOUND);
     }
     char name[16];
-    (void)snprintf(name, sizeof name, "e%u", etag);
+    (void)snprintf(name, sizeof name, "e%u", one->etag);
     if (request->etag != NULL && strcmp(request->etag, name) == 0 && chance(&world.rng, 80)) {
         return hf_reply_not_modified(reply);
     }
     if (chance(&world.rng, 85)) {
         HF_TRY(hf_reply_etag(reply, name));
     }
-    return hf_reply_value(reply, value.bytes, value.len);
+    return hf_reply_value(reply, one->value.bytes, one->value.len);
+}
+
+static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    question one = question_of(request, true);
+    return answer_question(&one, hf_sleep(delay()), request, reply);
+}
+
+static hf_status fetch_many(void *state, const hf_fetch_request *requests, hf_reply *const *replies, size_t count)
+{
+    (void)state;
+    question all[KEYS];
+    if (!HF_CHECK_SAY(count <= KEYS, "DP1 a key twice in a call")) {
+        return HF_ERR_LIMIT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        all[i] = question_of(&requests[i], count == 1);
+    }
+    hf_status status = hf_sleep(delay());
+    for (size_t i = 0; i < count; i++) { /* a failure is the key's own */
+        HF_IGNORE(answer_question(&all[i], status, &requests[i], replies[i]));
+    }
+    world.batches += count > 1;
+    return status;
 }
 
 static pushed *push_of(const hf_push_request *request)
@@ -963,11 +1009,57 @@ static void get_one(actor *self, int key, hf_span timeout, bool may_be_canceled)
     hf_value_unref(value);
 }
 
+/* Several keys with one call; a key may be there twice. */
+static void get_several(actor *self)
+{
+    enum { MOST = 6 };
+    hf_depot_key keys[MOST];
+    asked asks[MOST];
+    hf_depot_result results[MOST];
+    hf_depot_info infos[MOST];
+    size_t count = 1 + hf_rng_below(&self->rng, MOST);
+    hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
+    int64_t within = (int64_t)hf_rng_below(&self->rng, 20) * SECOND;
+    hf_span timeout =
+        chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
+    uint64_t start = tick();
+    for (size_t i = 0; i < count; i++) {
+        int key = any_key(&self->rng);
+        keys[i] = key_of(key);
+        asks[i] = (asked){key, fresh, within, timeout, start, now()};
+        infos[i] = (hf_depot_info){0};
+    }
+    world.gets += count;
+    hf_status status = hf_depot_get_many(world.depot, keys, count, results, .fresh = fresh,
+                                         .within = hf_nanoseconds(within), .timeout = timeout,
+                                         .force = chance(&self->rng, 10), .ret_infos = infos);
+    if (status != HF_OK) {
+        judge_failure(&asks[0], status, hf_canceled() != HF_OK);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (results[i].status == HF_OK) {
+            text got = text_of_value(results[i].value);
+            judge_value(&asks[i], &got, &infos[i]);
+        } else if (results[i].status == HF_ERR_NOT_FOUND) {
+            judge_not_found(&asks[i]);
+        } else {
+            judge_failure(&asks[i], results[i].status, false);
+        }
+        HF_CHECK((results[i].status == HF_OK) == (results[i].value != NULL));
+        hf_value_unref(results[i].value);
+    }
+}
+
 static hf_status get_many(void *arg)
 {
     actor self = {.rng = {.state = (uint64_t)(uintptr_t)arg}};
     for (int i = 0; i < 3 && !world.is_closing && hf_canceled() == HF_OK; i++) {
-        get_one(&self, any_key(&self.rng), hf_nanoseconds(0), true);
+        if (chance(&self.rng, 30)) {
+            get_several(&self);
+        } else {
+            get_one(&self, any_key(&self.rng), hf_nanoseconds(0), true);
+        }
     }
     return HF_OK;
 }
@@ -1217,8 +1309,7 @@ static void watch_one(actor *self)
     hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
     hf_status status = hf_depot_watch(
         world.depot, key_of(key), &watcher, .fresh = fresh, .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
-        .mode = chance(&self->rng, 50) ? HF_FLOW_CONFLATE : HF_FLOW_DROP_OLDEST,
-        .capacity = hf_rng_below(&self->rng, 4), .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
+        .mode = (hf_flow_mode)hf_rng_below(&self->rng, 3), .capacity = hf_rng_below(&self->rng, 4), .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
     if (status != HF_OK) {
         HF_CHECK_SAY((status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "watch: %s",
                      hf_status_name(status));
@@ -1339,7 +1430,9 @@ static hf_status act(void *arg)
             break;
         }
         int what = (int)hf_rng_below(&self->rng, 100);
-        if (what < 35) {
+        if (what < 10) {
+            get_several(self);
+        } else if (what < 35) {
             hf_span timeout =
                 chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
             get_one(self, any_key(&self->rng), timeout, true);
@@ -1366,6 +1459,8 @@ static hf_status act(void *arg)
 
 static hf_status open_depot(hf_rng *rng)
 {
+    hf_source_hooks hooks = hooked(world.store.inner);
+    bool has_many = chance(rng, 40);
     hf_depot_options options = {
         .size = sizeof options,
         .fetch = fetch,
@@ -1378,8 +1473,12 @@ static hf_status open_depot(hf_rng *rng)
         .fetch_max = chance(rng, 30) ? 2 : 0,
         .send_max = chance(rng, 30) ? 1 : 0,
         .refresh_max = chance(rng, 30) ? 1 : 0,
+        .fetch_many = has_many ? fetch_many : NULL,
+        .batch_window = has_many && chance(rng, 30) ? hf_milliseconds(20) : hf_nanoseconds(0),
+        .source = world.has_hooks ? &hooks : NULL,
     };
-    return hf_depot_open_in("model", &world.depot, &options, world.has_store ? &world.store.base : NULL);
+    return hf_depot_open_in("model", &world.depot, &options,
+                            world.has_store && !world.has_hooks ? &world.store.base : NULL);
 }
 
 /* Whether the depot cannot know the name: the answer to the create was lost, and the create then dropped. */
@@ -1521,6 +1620,7 @@ static hf_status root(void *arg)
     hf_op_init(&opening);
     world.store = (lent){.base = {.ops = &LENT, .tables = &hf_depot_tables}};
     world.has_store = chance(rng, 75);
+    world.has_hooks = world.has_store && chance(rng, 40);
     HF_CHECK(hf_mem_store_open(&opening, hf_env_memory(hf_env_posix()), &hf_depot_tables, &world.store.inner) == HF_OK);
     int rounds = world.has_store ? (int)hf_rng_below(rng, 3) : 0;
     for (int i = 0; i < rounds; i++) {
@@ -1532,7 +1632,7 @@ static hf_status root(void *arg)
     return HF_OK;
 }
 
-static uint64_t totals[9];
+static uint64_t totals[10];
 
 static uint64_t run(uint64_t seed)
 {
@@ -1552,7 +1652,8 @@ static uint64_t run(uint64_t seed)
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
     HF_CHECK(hf_sim_errors_logged() == 0);
     uint64_t counts[] = {world.fetches, world.gets,   world.writes,  world.conflicts,
-                         world.watched, world.deaths, world.reopened,  world.moved,    world.lagged};
+                         world.watched, world.deaths, world.reopened,  world.moved,    world.lagged,
+                         world.batches};
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
     }
@@ -1572,10 +1673,11 @@ static void depots_do_what_their_twin_says(void **state)
     (void)state;
     hf_each_seed("depots", 50000, one_seed);
     print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
-                  "lagged %llu\n",
+                  "lagged %llu, batches %llu\n",
                   (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
                   (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
-                  (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8]);
+                  (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8],
+                  (unsigned long long)totals[9]);
 }
 
 int main(int argc, char **argv)
