@@ -42,6 +42,25 @@ static void every_promise_is_kept_in_a_world_full_of_faults(void **state)
     HF_CHECK_SAY(complete || totals.seeds < SEEDS_FOR_ALL, "every fault, probe and transition was met");
 }
 
+/* The rule by which the test above decides, at its edges. */
+static void a_probe_below_its_share_is_noticed(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t seeds, least;
+    } EDGES[] = {{1000, 5}, {12000, 99}, {1000000, 9800}};
+    for (size_t i = 0; i < HF_COUNT_OF(EDGES); i++) {
+        sim_totals rare = {.seeds = EDGES[i].seeds};
+        for (int j = 0; j < HF_PROBE_COUNT; j++) {
+            rare.probe_seeds[j] = EDGES[i].seeds;
+        }
+        rare.probe_seeds[HF_PROBE_COUNT - 1] = EDGES[i].least;
+        assert_true(sim_totals_have_shares(&rare));
+        rare.probe_seeds[HF_PROBE_COUNT - 1]--;
+        assert_false(sim_totals_have_shares(&rare));
+    }
+}
+
 static void on_both(uint64_t seed)
 {
     char why[800];
@@ -111,6 +130,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(every_promise_is_kept_in_a_world_full_of_faults),
+        cmocka_unit_test(a_probe_below_its_share_is_noticed),
         cmocka_unit_test(memory_and_sqlite_tell_the_same_story),
         cmocka_unit_test(a_rollback_journal_that_is_gone_stays_gone),
         cmocka_unit_test(seeds_that_failed_once_do_not_fail_again),
