@@ -50,8 +50,8 @@ static hf_status send_parcels(hf_service *service, const char *town, int count)
         }
         hf_execution_free(runs[i]);
     }
-    printf("  %d parcels to %s: %d asked, %d waited for that answer, %d had it from before\n", count, town, asked, shared,
-           kept);
+    printf("  %d parcels to %s: %d asked, %d waited for that answer, %d had it from before\n", count, town, asked,
+           shared, kept);
     return status;
 }
 

@@ -295,11 +295,11 @@ typedef struct hf_depot_memo_options {
 } hf_depot_memo_options;
 
 typedef struct hf_depot_drive_options {
-    size_t size;            /* set by the macro */
-    const char *queue;      /* task queue of the sends, which belongs to this depot alone; "depot-NAME" */
-    const char *namespace_; /* of the runs; that of the service */
-    int64_t attempts_max;   /* of a send, before it is given up as dead; HF_UNLIMITED */
-    hf_span retry_initial;  /* pause before the second attempt; 1 s */
+    size_t size;              /* set by the macro */
+    const char *queue;        /* task queue of the sends, which belongs to this depot alone; "depot-NAME" */
+    const char *namespace_;   /* of the runs; that of the service */
+    int64_t attempts_max;     /* of a send, before it is given up as dead; HF_UNLIMITED */
+    hf_span retry_initial;    /* pause before the second attempt; 1 s */
     double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;        /* longest pause; 5 min */
 } hf_depot_drive_options;

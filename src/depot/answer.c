@@ -294,7 +294,8 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         break;
     }
     report.end = one->was_denied ? HF_SEND_HELD : ENDS[what];
-    report.retry_after.ns = one->was_denied ? INT64_C(1000000000) : report.retry_after.ns; /* the breaker has just opened */
+    report.retry_after.ns =
+        one->was_denied ? INT64_C(1000000000) : report.retry_after.ns; /* the breaker has just opened */
     hf_driven_tell(depot, slot, report);
     hf_depot_look_at_sends(depot, slot);
     hf_value_unref(change->merged);

@@ -184,9 +184,9 @@ struct hf_slot {
     hf_pending *sending; /* a row of it, while it is sent */
     hf_node in_senders;  /* in depot->senders */
     hf_depot_timer_node send_timer;
-    bool is_wanted;      /* driven sends: the one who drives was told of the key, or has its turn */
-    int64_t wanted_ns;   /* monotonic: when that was */
-    hf_list send_asks;   /* driven sends: asks that wait for the end of one; under the lock */
+    bool is_wanted;             /* driven sends: the one who drives was told of the key, or has its turn */
+    int64_t wanted_ns;          /* monotonic: when that was */
+    hf_list send_asks;          /* driven sends: asks that wait for the end of one; under the lock */
     uint64_t stirred;           /* depot->stir of its last write or invalidation */
     uint64_t answers;           /* of the origin to writes, that changed the base */
     uint64_t voids, hard_voids; /* invalidations of this key */
@@ -417,8 +417,8 @@ struct hf_depot {
     bool is_committing;
     hf_status broken; /* the source takes nothing any more */
 
-    hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
-    hf_list senders; /* slots with a write that may be sent now */
+    hf_heap timers;                     /* watchers' refreshes, sends that wait; monotonic */
+    hf_list senders;                    /* slots with a write that may be sent now */
     const struct hf_sends_by *sends_by; /* driven.h; NULL = the depot sends by itself ... */
     bool waits_for_drive;               /* ... or not at all: .driven */
     size_t watcher_count;

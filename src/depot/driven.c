@@ -110,8 +110,8 @@ static void answer_asks(hf_depot *depot, hf_slot *slot, const hf_pending *row)
     } else if (depot->is_offline) {
         slot->is_wanted = false; /* online again it is wanted again */
         tell(depot, slot, &report);
-    } else if (hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))],
-                                  hf_rt_now(depot->rt).ns, &wait)) {
+    } else if (hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], hf_rt_now(depot->rt).ns,
+                                  &wait)) {
         report.retry_after.ns = wait > 0 ? wait : HALF_OPEN_NS;
         tell(depot, slot, &report);
     } else {
@@ -268,7 +268,7 @@ static void act_next(hf_depot *depot, hf_post *post)
         return;
     }
     slot->holds++;
-    ask->slot = slot; /* given back when it is answered, or by the one who takes it back */
+    ask->slot = slot;       /* given back when it is answered, or by the one who takes it back */
     slot->is_wanted = true; /* somebody has its turn */
     slot->wanted_ns = hf_rt_now(depot->rt).ns;
     (void)hf_depot_park(depot, ask, &slot->send_asks); /* one that wants out was answered */

@@ -231,8 +231,8 @@ static void act_learn(hf_depot *depot, hf_post *post)
         return;
     }
     *what = (lesson){one->value, one->max_age, ticket->stir, ticket->generation, ticket->generation_all};
-    one->value = NULL;    /* taken */
-    ticket->slot = NULL;  /* the change holds it from here on */
+    one->value = NULL;   /* taken */
+    ticket->slot = NULL; /* the change holds it from here on */
     change->what = what;
     change->decide = decide_learn;
     change->apply = apply_learn;

@@ -37,8 +37,8 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
         hf_driven_look(depot, slot);
         return;
     }
-    if (depot->waits_for_drive || row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL || depot->is_offline ||
-        depot->is_ending) {
+    if (depot->waits_for_drive || row == NULL || row->is_held || slot->sending != NULL || depot->options.push == NULL ||
+        depot->is_offline || depot->is_ending) {
         return;
     }
     int64_t now = hf_rt_now(depot->rt).ns;

@@ -35,17 +35,17 @@
 #define MORE "more"
 
 enum {
-    STARTERS = 8,       /* starts under way: their commits are shared */
-    ROUNDS_MAX = 500,   /* sends of one run; the next run goes on */
+    STARTERS = 8,     /* starts under way: their commits are shared */
+    ROUNDS_MAX = 500, /* sends of one run; the next run goes on */
     QUEUE_LEN_MAX = 963,
     ID_LEN_MAX = 900,   /* of a workflow id, of which 1,000 may be used */
     SLACK_SECONDS = 30, /* of an attempt, beside the time that the push may take */
     STOP_SECONDS = 10
 };
-#define FIRST_PAUSE INT64_C(100000000)   /* ns before a start that failed is tried again; doubled ... */
+#define FIRST_PAUSE INT64_C(100000000)     /* ns before a start that failed is tried again; doubled ... */
 #define LONGEST_PAUSE INT64_C(30000000000) /* ... up to this */
-#define WAIT_FIRST INT64_C(30000000000)  /* ns that a run waits before it asks by itself; doubled ... */
-#define WAIT_MAX INT64_C(3600000000000)  /* ... up to this */
+#define WAIT_FIRST INT64_C(30000000000)    /* ns that a run waits before it asks by itself; doubled ... */
+#define WAIT_MAX INT64_C(3600000000000)    /* ... up to this */
 
 /* A key that is wanted. */
 typedef struct wanted {
@@ -59,9 +59,9 @@ typedef struct hf_drive {
     hf_service *service;
     hf_runtime *rt;
     hf_worker *worker; /* of .queue */
-    hf_chan *bell;  /* a key is wanted */
-    hf_chan *stop;  /* closed: the starters are to end ... */
-    hf_chan *ended; /* ... and closed: they have */
+    hf_chan *bell;     /* a key is wanted */
+    hf_chan *stop;     /* closed: the starters are to end ... */
+    hf_chan *ended;    /* ... and closed: they have */
     hf_spin lock;
     hf_list keys; /* wanted; under the lock */
     hf_activity_options send;
@@ -218,7 +218,8 @@ static hf_status fail_send(const hf_send_report *report)
                    report->attempts, report->message[0] != '\0' ? report->message : hf_status_text(report->status));
     hf_span pause = report->retry_after.ns >= 1000000 ? report->retry_after : hf_nanoseconds(0);
     return hf_activity_fail(text, .type = is_dead ? "WriteRefused" : "SendFailed", .is_final = is_dead,
-                            .retry_after = is_dead ? hf_nanoseconds(0) : pause, .details = hf_payload_of_json(sequence));
+                            .retry_after = is_dead ? hf_nanoseconds(0) : pause,
+                            .details = hf_payload_of_json(sequence));
 }
 
 static hf_status send_it(hf_payload in, hf_payload *ret_out)
@@ -386,7 +387,8 @@ static hf_status check(hf_op *op, const hf_depot *depot, const hf_depot_drive_op
     }
     size_t queue_len = o->queue != NULL ? strlen(o->queue) : strlen("depot-") + strlen(hf_depot_name(depot));
     if (queue_len < 1 || queue_len > QUEUE_LEN_MAX) {
-        return hf_fail_at(op, HF_ERR_INVALID, VERB, ".queue has %zu bytes: it must have 1 to %d", queue_len, QUEUE_LEN_MAX);
+        return hf_fail_at(op, HF_ERR_INVALID, VERB, ".queue has %zu bytes: it must have 1 to %d", queue_len,
+                          QUEUE_LEN_MAX);
     }
     size_t namespace_len = o->namespace_ != NULL ? strlen(o->namespace_) : 1;
     if (namespace_len < 1 || namespace_len > HF_KEY_LEN_MAX) {

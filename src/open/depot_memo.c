@@ -29,8 +29,8 @@ static hf_status check(hf_op *op, const hf_memo *memo, const char *type)
         return hf_fail(op, HF_ERR_INVALID, ".memo: .ttl of hf_depot_memo is negative");
     }
     if (strlen(type) > HF_DEPOT_NAME_LEN_MAX) {
-        return hf_fail(op, HF_ERR_INVALID, ".memo: the name of the activity has %zu bytes: it may have %d", strlen(type),
-                       HF_DEPOT_NAME_LEN_MAX);
+        return hf_fail(op, HF_ERR_INVALID, ".memo: the name of the activity has %zu bytes: it may have %d",
+                       strlen(type), HF_DEPOT_NAME_LEN_MAX);
     }
     return HF_OK;
 }

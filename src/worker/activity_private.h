@@ -17,11 +17,12 @@ typedef struct hf_memo_body hf_memo_body;
 
 struct hf_activity_work {
     hf_worker *worker;
-    struct hf_local_job *job;  /* of a local activity (local.h), which is told its end; NULL = the service is */
-    hf_memo_body *body; /* it is a call that attempts share (memo.h): it has no task of the service, and they hear its end */
-    bool is_local;      /* of a body: a local activity began it */
-    hf_str memo_id;     /* of an attempt with a memo: the key of its input, in the arena */
-    hf_node busy;       /* in worker->busy */
+    struct hf_local_job *job; /* of a local activity (local.h), which is told its end; NULL = the service is */
+    hf_memo_body
+        *body;     /* it is a call that attempts share (memo.h): it has no task of the service, and they hear its end */
+    bool is_local; /* of a body: a local activity began it */
+    hf_str memo_id;            /* of an attempt with a memo: the key of its input, in the arena */
+    hf_node busy;              /* in worker->busy */
     atomic_bool has_returned;  /* the function has returned, and its result is being sent */
     int64_t started_ns;        /* mono */
     _Atomic(int64_t) until_ns; /* mono: its attempt is over then; INT64_MAX = no bound */

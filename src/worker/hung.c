@@ -68,7 +68,7 @@ void hf_activity_see_zombies(hf_worker *worker)
 {
     char texts[REPORT_MAX][REPORT_LEN];
     int count = 0;
-    int local_count = 0; /* among them */
+    int local_count = 0;              /* among them */
     hf_memo_body *bodies[REPORT_MAX]; /* more of them are seen with the next look */
     int body_count = 0;
     int64_t now = hf_now(worker->rt).ns;

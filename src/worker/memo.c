@@ -260,7 +260,8 @@ static void unref(hf_memo_body *body)
     if (atomic_fetch_sub(&body->refs, 1) != 1) {
         return;
     }
-    hf_assert(body->is_over && body->holders == 0 && !body->is_listed && hf_list_is_empty(&body->waiters)); /* worker-M2 */
+    hf_assert(body->is_over && body->holders == 0 && !body->is_listed &&
+              hf_list_is_empty(&body->waiters)); /* worker-M2 */
     hf_value_unref(body->beat);
     hf_value_unref(body->out);
     hf_value_unref(body->failure);
@@ -412,8 +413,9 @@ static void finish(activity *act, ending *end)
 {
     if (end->status == HF_PENDING) {
         end->status = HF_ERR_UNSUPPORTED;
-        end->failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(end->status)),
-                                              HF_STR("an activity with .memo cannot be answered later (HF_PENDING)"), true);
+        end->failure =
+            hf_failure_application(&act->arena, hf_str_of(hf_status_name(end->status)),
+                                   HF_STR("an activity with .memo cannot be answered later (HF_PENDING)"), true);
     }
     end->status = hf_activity_check_result(act, end->status, &end->failure);
     if (end->status == HF_ERR_FAILED) {
@@ -533,7 +535,8 @@ static hf_status await(activity *act, hf_memo_body *body, bool is_canceled, uint
     hf_wait_init(&wait, self, is_canceled ? &WAIT_ON : &WAIT, b, act->facts.name);
     hf_sync_point(self);
     hf_spin_lock(&b->lock);
-    bool has_news = body->is_over || body->beats != beats || (is_canceled && body->is_zombie && atomic_load(&act->has_slot));
+    bool has_news =
+        body->is_over || body->beats != beats || (is_canceled && body->is_zombie && atomic_load(&act->has_slot));
     if (!has_news) {
         hf_list_push_back(&body->waiters, &wait.node);
     }

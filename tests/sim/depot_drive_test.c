@@ -138,8 +138,8 @@ static void expect_runs(play *p, int open, int closed)
         }
         HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK);
     }
-    HF_CHECK_SAY(f.open == open && f.closed == closed, "%d open and %d closed runs, not %d and %d", f.open, f.closed, open,
-                 closed);
+    HF_CHECK_SAY(f.open == open && f.closed == closed, "%d open and %d closed runs, not %d and %d", f.open, f.closed,
+                 open, closed);
 }
 
 static hf_status pending_activity(play *p, const char *id, hf_description **ret_shown)
@@ -473,7 +473,8 @@ static hf_status restart(void *arg)
     HF_CHECK(p.o.pushes == pushes); /* .driven */
     HF_TRY(hf_depot_drive(p.users, p.service));
     HF_TRY(hf_sleep(hf_minutes(2)));
-    found f = look(&p); /* a run that was left may have sent all before its new signal came, which then has a run of its own */
+    found f = look(
+        &p); /* a run that was left may have sent all before its new signal came, which then has a run of its own */
     HF_CHECK_SAY(f.open == 0 && f.closed >= 2 && f.closed <= (keeps_engine ? 4 : 2), "%d open, %d closed", f.open,
                  f.closed);
     HF_CHECK_SAY(accepted(&p.o, "A", "1") == 1 && accepted(&p.o, "A", "2") == 1 && accepted(&p.o, "B", "3") == 1,

@@ -23,14 +23,14 @@ static int calls;          /* of the activity, so far */
 static int running;        /* now */
 static int ended_canceled; /* calls that heard of a cancel */
 static hf_cancel_why heard_why;
-static int to_fail;       /* calls that fail first */
-static bool is_final;     /* for good */
-static hf_span takes;     /* a call */
-static int deaf;          /* it does not end when it is canceled, for this many seconds */
-static bool completes;    /* although it was canceled */
-static char seen_in[64];  /* input of the last call */
-static hf_span beats;     /* it sends heartbeats this often */
-static bool is_pending;   /* it returns HF_PENDING */
+static int to_fail;      /* calls that fail first */
+static bool is_final;    /* for good */
+static hf_span takes;    /* a call */
+static int deaf;         /* it does not end when it is canceled, for this many seconds */
+static bool completes;   /* although it was canceled */
+static char seen_in[64]; /* input of the last call */
+static hf_span beats;    /* it sends heartbeats this often */
+static bool is_pending;  /* it returns HF_PENDING */
 static int shared_marks;
 static const char *const NO_MARK = "none";
 
@@ -124,10 +124,10 @@ static hf_status run_worker(void *arg)
     return hf_worker_run(arg);
 }
 
-static hf_memo_key key_now;  /* of the memo */
-static hf_span ttl_now;      /* of the memo */
-static bool on_fiber;        /* the activity */
-static hf_store *store_now;  /* of the depot; NULL = none */
+static hf_memo_key key_now; /* of the memo */
+static hf_span ttl_now;     /* of the memo */
+static bool on_fiber;       /* the activity */
+static hf_store *store_now; /* of the depot; NULL = none */
 
 static hf_status open_answers(play *p)
 {
@@ -424,6 +424,32 @@ static hf_status scene_two_workers(play *p)
     return HF_OK;
 }
 
+/* A call that does not end when it is canceled: the attempt that waits for it gives its slot back, once. */
+static hf_status scene_zombie(play *p)
+{
+    hf_worker_stats stats;
+    if (on_fiber) {
+        return HF_OK; /* a fiber that waits is not one */
+    }
+    takes = hf_seconds(10);
+    deaf = 60;
+    hf_execution *run = start(p, "once", "7");
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_worker_stat(p->workers[0], &stats));
+    HF_CHECK_SAY(stats.activities == 1 && stats.activity_zombies == 0, "%d activities, %d zombies",
+                 (int)stats.activities, (int)stats.activity_zombies);
+    HF_TRY(hf_cancel(run));
+    HF_TRY(hf_sleep(hf_seconds(20)));
+    HF_TRY(hf_worker_stat(p->workers[0], &stats));
+    HF_CHECK_SAY(stats.activities == 1 && stats.activity_zombies == 1, "%d activities, %d zombies",
+                 (int)stats.activities, (int)stats.activity_zombies);
+    expect_failure(run, "cancel");
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_worker_stat(p->workers[0], &stats));
+    HF_CHECK(stats.activities == 0 && stats.activity_zombies == 0 && running == 0);
+    return HF_OK;
+}
+
 /* ---- Playing ----------------------------------------------------------------------------------------------------- */
 
 typedef hf_status (*scene)(play *p);
@@ -468,12 +494,12 @@ static void perform(scene s)
     ttl_now = hf_nanoseconds(0);
 }
 
-#define SCENE(name, ...)            \
-    static void name(void **state)  \
-    {                               \
-        (void)state;                \
-        ttl_now = hf_hours(1);      \
-        __VA_ARGS__;                \
+#define SCENE(name, ...)           \
+    static void name(void **state) \
+    {                              \
+        (void)state;               \
+        ttl_now = hf_hours(1);     \
+        __VA_ARGS__;               \
     }
 SCENE(a_kept_answer_is_given_without_a_call, perform(scene_hit))
 SCENE(an_answer_is_used_within_its_ttl, perform(scene_ttl))
@@ -487,6 +513,7 @@ SCENE(heartbeats_are_repeated_by_each_attempt, perform(scene_heartbeats))
 SCENE(a_key_function_says_which_inputs_are_equal, key_now = first_letter; perform(scene_keys))
 SCENE(long_inputs_are_told_apart, perform(scene_long_inputs))
 SCENE(DP3_an_answer_from_before_an_invalidation_is_not_kept, perform(scene_invalidated))
+SCENE(a_call_that_does_not_end_is_one_zombie, perform(scene_zombie))
 SCENE(another_worker_goes_on_when_one_stops, perform(scene_two_workers))
 
 /* ---- A file ------------------------------------------------------------------------------------------------------ */
@@ -658,6 +685,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_key_function_says_which_inputs_are_equal),
     cmocka_unit_test(long_inputs_are_told_apart),
     cmocka_unit_test(DP3_an_answer_from_before_an_invalidation_is_not_kept),
+    cmocka_unit_test(a_call_that_does_not_end_is_one_zombie),
     cmocka_unit_test(another_worker_goes_on_when_one_stops),
     cmocka_unit_test(answers_survive_a_restart),
     cmocka_unit_test(every_allocation_may_fail),
