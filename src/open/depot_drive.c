@@ -102,15 +102,16 @@ static hf_status make_id(const hf_drive *drive, hf_str packed, char ret_id[ID_LE
         put_escaped(&buf, parts[i]);
     }
     hf_status status = hf_buf_status(&buf);
-    if (status == HF_OK && buf.len <= ID_LEN_MAX) {
-        memcpy(ret_id, hf_buf_text(&buf), buf.len);
-        ret_id[buf.len] = '\0';
-    } else if (status == HF_OK) {
-        size_t kept = ID_LEN_MAX - HF_SHA256_HEX_LEN - 1;
-        memcpy(ret_id, hf_buf_text(&buf), kept);
-        ret_id[kept] = '-';
-        hf_sha256_hex(hf_str_of_len(hf_buf_text(&buf), buf.len), ret_id + kept + 1);
-        ret_id[ID_LEN_MAX] = '\0';
+    if (status == HF_OK) {
+        hf_assert(buf.data != NULL && buf.len > 0);
+        bool is_short = buf.len <= ID_LEN_MAX;
+        size_t kept = is_short ? buf.len : ID_LEN_MAX - HF_SHA256_HEX_LEN - 1;
+        memcpy(ret_id, buf.data, kept);
+        if (!is_short) {
+            ret_id[kept] = '-';
+            hf_sha256_hex(hf_str_of_len(buf.data, buf.len), ret_id + kept + 1);
+        }
+        ret_id[is_short ? kept : ID_LEN_MAX] = '\0';
     }
     hf_buf_deinit(&buf);
     return status;

@@ -72,32 +72,37 @@ static hf_str id_of(hf_arena *arena, hf_str bytes)
     return hf_arena_copy(arena, hf_str_of_len(text, sizeof text));
 }
 
-/* Encoding and data of each payload, with their lengths. Other metadata says how a value came here, not what it is. */
-static hf_str canonical(hf_arena *arena, hf_allocator memory, hf_payload in)
+/* Lengths, encoding and data of each payload. Other metadata says how a value came here, not what it is. */
+static hf_str canonical(hf_arena *arena, hf_payload in)
 {
     const hf_pb_payloads *list = hf_payload_encode(arena, in);
-    hf_buf buf;
-    hf_buf_init(&buf, memory, SIZE_MAX);
-    for (size_t i = 0; list != NULL && i < list->payloads.count; i++) {
+    size_t count = list != NULL ? list->payloads.count : 0;
+    size_t len = 1; /* no input has an id, too */
+    for (size_t i = 0; i < count; i++) {
         const hf_pb_payload *item = &list->payloads.items[i];
-        hf_str encoding = hf_payload_encoding(item);
-        uint64_t lens[2] = {encoding.len, item->data.len};
-        for (size_t j = 0; j < 16; j++) {
-            unsigned char byte = (unsigned char)(lens[j / 8] >> (8 * (j % 8)));
-            hf_buf_put(&buf, &byte, 1);
+        len += 2 * sizeof(uint64_t) + hf_payload_encoding(item).len + item->data.len;
+    }
+    char *bytes = arena->status == HF_OK ? hf_arena_take(arena, len, 1) : NULL;
+    if (bytes == NULL) {
+        return (hf_str){NULL, 0};
+    }
+    char *at = bytes;
+    *at++ = KEPT;
+    for (size_t i = 0; i < count; i++) {
+        const hf_pb_payload *item = &list->payloads.items[i];
+        hf_str parts[2] = {hf_payload_encoding(item), item->data};
+        for (size_t j = 0; j < HF_COUNT_OF(parts); j++) {
+            for (size_t k = 0; k < sizeof(uint64_t); k++) {
+                *at++ = (char)((uint64_t)parts[j].len >> (8 * k));
+            }
+            if (parts[j].len > 0) {
+                memcpy(at, parts[j].data, parts[j].len);
+            }
+            at += parts[j].len;
         }
-        hf_buf_put(&buf, encoding.data, encoding.len);
-        hf_buf_put(&buf, item->data.data, item->data.len);
     }
-    if (buf.len == 0) {
-        hf_buf_put(&buf, "", 1); /* no input */
-    }
-    hf_str id = {NULL, 0};
-    if (hf_buf_status(&buf) == HF_OK) { /* else the arena is still good for the answer that says so */
-        id = id_of(arena, hf_str_of_len(hf_buf_text(&buf), buf.len));
-    }
-    hf_buf_deinit(&buf);
-    return id;
+    hf_assert((size_t)(at - bytes) == len);
+    return id_of(arena, hf_str_of_len(bytes, len));
 }
 
 static hf_status no_memory(activity *act, hf_pb_failure **ret_failure)
@@ -112,7 +117,7 @@ static hf_status make_id(activity *act, hf_pb_failure **ret_failure)
 {
     const hf_memo *memo = &act->entry->memo;
     if (memo->key == NULL) {
-        act->memo_id = canonical(&act->arena, act->worker->memory, act->in);
+        act->memo_id = canonical(&act->arena, act->in);
         return act->memo_id.data != NULL ? HF_OK : no_memory(act, ret_failure);
     }
     HF_AUTO(hf_payload_free) hf_payload key = hf_payload_none();
@@ -181,15 +186,14 @@ static bool mark_first(hf_arena *arena, hf_pb_payloads *list, const char *mark)
 
 /* The payload, with a mark in its metadata unless `mark` is NULL. Fails: HF_ERR_NOMEM; HF_ERR_INVALID: these bytes are not
  * an answer. */
-static hf_status unpack(hf_allocator memory, const hf_value *value, const char *mark, hf_payload *ret_payload)
+static hf_status unpack(hf_worker *worker, const hf_value *value, const char *mark, hf_payload *ret_payload)
 {
     hf_str bytes = hf_str_of_len(hf_value_data(value), hf_value_len(value));
     if (bytes.len < 1 || bytes.data[0] != KEPT) {
         return HF_ERR_INVALID;
     }
-    hf_arena arena;
+    hf_arena arena = hf_arenas_take(&worker->arenas);
     hf_pb_payloads list = {0};
-    hf_arena_init(&arena, memory);
     hf_status status =
         hf_pb_decode(NULL, &hf_pb_payloads_type, hf_str_of_len(bytes.data + 1, bytes.len - 1), &arena, &list);
     if (status == HF_OK && mark != NULL && list.payloads.count > 0 && !mark_first(&arena, &list, mark)) {
@@ -198,7 +202,7 @@ static hf_status unpack(hf_allocator memory, const hf_value *value, const char *
     if (status == HF_OK) {
         status = hf_payload_decode(&list, NULL, ret_payload);
     }
-    hf_arena_deinit(&arena);
+    hf_arenas_give(&worker->arenas, &arena);
     return status;
 }
 
@@ -248,7 +252,7 @@ bool hf_memo_answer(activity *act, hf_status *ret_status, hf_pb_failure **ret_fa
     }
     char mark[MARK_LEN];
     mark_of_hit(age, mark);
-    *ret_status = unpack(act->worker->memory, value, mark, &act->out);
+    *ret_status = unpack(act->worker, value, mark, &act->out);
     hf_value_unref(value);
     return *ret_status == HF_OK; /* else it is made again */
 }
@@ -398,7 +402,7 @@ static void call_it(activity *act, hf_scope *scope, ending *end, void **ret_tick
         return;
     }
     hf_payload known = hf_payload_none();
-    if (end->status == HF_OK && kept != NULL && unpack(act->worker->memory, kept, NULL, &known) == HF_OK) {
+    if (end->status == HF_OK && kept != NULL && unpack(act->worker, kept, NULL, &known) == HF_OK) {
         hf_payload_free(&known);
         end->out = kept;
         end->is_hit = true;
@@ -549,7 +553,7 @@ static hf_status await(activity *act, hf_memo_body *body, bool is_canceled, uint
 }
 
 /* Repeats the body's last heartbeat, if this attempt has not. */
-static void repeat_beat(hf_memo_body *body, uint64_t *beats)
+static void repeat_beat(activity *act, hf_memo_body *body, uint64_t *beats)
 {
     bucket *b = bucket_of(body->hash);
     hf_payload details = hf_payload_none();
@@ -558,7 +562,7 @@ static void repeat_beat(hf_memo_body *body, uint64_t *beats)
     *beats = body->beats;
     hf_value *beat = is_new && body->beat != NULL ? hf_value_ref(body->beat) : NULL;
     hf_spin_unlock(&b->lock);
-    if (beat != NULL && unpack(body->memory, beat, NULL, &details) == HF_OK) {
+    if (beat != NULL && unpack(act->worker, beat, NULL, &details) == HF_OK) {
         HF_IGNORE(hf_activity_heartbeat(details)); /* the next wait says whether the attempt was canceled */
         hf_payload_free(&details);
     }
@@ -608,7 +612,7 @@ static hf_status take_end(activity *act, hf_memo_body *body, bool is_canceled, b
         mark_of_hit(body->age, text);
         mark = text;
     }
-    if (body->out != NULL && unpack(act->worker->memory, body->out, mark, &act->out) != HF_OK) {
+    if (body->out != NULL && unpack(act->worker, body->out, mark, &act->out) != HF_OK) {
         return no_memory(act, ret_failure);
     }
     if (status != HF_OK) {
@@ -641,7 +645,7 @@ hf_status hf_memo_share(activity *act, hf_pb_failure **ret_failure)
                 return status;
             }
             is_canceled = is_canceled || status != HF_OK;
-            repeat_beat(body, &beats);
+            repeat_beat(act, body, &beats);
             hf_spin_lock(&b->lock);
             is_over = body->is_over;
             bool is_zombie = body->is_zombie && is_canceled;

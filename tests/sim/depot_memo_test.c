@@ -609,6 +609,7 @@ static hf_status scene_poor(play *p)
     real_memory = p->workers[0]->memory;
     allocations = 0;
     p->workers[0]->memory.allocate = poor_allocate;
+    p->workers[0]->arenas.memory.allocate = poor_allocate;
     for (int i = 0; i < 3; i++) {
         runs[i] = start(p, "once", "7");
     }
