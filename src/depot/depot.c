@@ -103,7 +103,7 @@ static void take_down(hf_depot *depot)
     depot->is_ending = true;
     hf_depot_drop_rows(depot);
     hf_paging_drop_all(depot);
-    hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
+    hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0);             /* DP8 */
     hf_assert(depot->stirs.count == 0 && depot->index.nodes.count == 0 && depot->paging.count == 0); /* DP8 */
     (void)hf_cache_free(depot->memory);
     free_spaces(depot);
@@ -120,10 +120,10 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->rt = rt;
     depot->name = name;
     depot->options = *options;
-    hf_list *lists[] = {&depot->inbox,      &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
-                        &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
-                        &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers,
-                        &depot->stirs_by_age, &depot->paging_idle, &depot->index.all};
+    hf_list *lists[] = {&depot->inbox,        &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
+                        &depot->queue[1],     &depot->queue[2],     &depot->rows,         &depot->batch,
+                        &depot->committing,   &depot->senders,      &depot->all_flights,  &depot->all_watchers,
+                        &depot->stirs_by_age, &depot->paging_idle,  &depot->index.all};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
