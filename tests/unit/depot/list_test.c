@@ -280,7 +280,7 @@ static hf_status read_many(void *arg)
 {
     (void)arg;
     enum { MANY = 700 };
-    static char ids[MANY][8];
+    static char ids[MANY][12];
     static hf_depot_key keys[MANY];
     origin o = {.users = {{"a", "1"}, {"7", "seven"}}, .user_takes = hf_milliseconds(10)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
