@@ -170,7 +170,7 @@ typedef struct hf_reply_fail_options {
     const char *message; /* a sentence for people; copied */
 } hf_reply_fail_options;
 
-#define HF_REPLY_RECORDS_MAX 1000                   /* records of one reply */
+#define HF_REPLY_RECORDS_MAX 1000                     /* records of one reply */
 #define HF_REPLY_BYTES_MAX ((size_t)16 * 1024 * 1024) /* bytes of their values together */
 
 typedef struct hf_reply_add_options {

@@ -26,9 +26,9 @@
 
 typedef struct hf_pages hf_pages;
 
-#define HF_PAGE_SIZE_MAX 1000       /* items of a page that is asked for */
-#define HF_PAGE_TOKEN_LEN_MAX 1024  /* bytes of a token */
-#define HF_PAGE_TYPE_LEN_MAX 98     /* bytes of the type of a query with pages */
+#define HF_PAGE_SIZE_MAX 1000      /* items of a page that is asked for */
+#define HF_PAGE_TOKEN_LEN_MAX 1024 /* bytes of a token */
+#define HF_PAGE_TYPE_LEN_MAX 98    /* bytes of the type of a query with pages */
 
 /* An item of a page that a fetcher brings. */
 typedef struct hf_page_item {

@@ -204,7 +204,8 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
         hf_memory_put(depot, hf_slot_key(slot), slot->snap);
     }
     hf_assert(slot->snap->entry.version >= version); /* DP4 */
-    if (change->flight == NULL && (change->row == NULL || change->is_answer)) { /* not fetched, and not a write of ours */
+    if (change->flight == NULL &&
+        (change->row == NULL || change->is_answer)) { /* not fetched, and not a write of ours */
         hf_stir_note(depot, slot);
     }
     hf_watch_show(depot, slot, is_renewed);

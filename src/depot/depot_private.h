@@ -1004,8 +1004,8 @@ void hf_refs_changed_all(hf_depot *depot);
 /* ---- list.c ------------------------------------------------------------------------------------------------------ */
 
 /* Reads the members of a list, the value of `key`, by the options. Outside the library, by any fiber or thread. */
-hf_status hf_list_read(hf_depot *depot, hf_str key, const hf_value *list,
-                       const hf_depot_list_options *options, hf_items **ret_items);
+hf_status hf_list_read(hf_depot *depot, hf_str key, const hf_value *list, const hf_depot_list_options *options,
+                       hf_items **ret_items);
 /* None; NULL = no memory. */
 hf_items *hf_items_new(void);
 

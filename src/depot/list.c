@@ -377,8 +377,8 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_str key, const hf_value
     return HF_OK;
 }
 
-static hf_status read_until(hf_depot *depot, hf_str key, const hf_value *list,
-                            const hf_depot_list_options *options, hf_instant deadline, hf_items **ret_items)
+static hf_status read_until(hf_depot *depot, hf_str key, const hf_value *list, const hf_depot_list_options *options,
+                            hf_instant deadline, hf_items **ret_items)
 {
     hf_op op;
     hf_op_init(&op);
@@ -398,8 +398,8 @@ static hf_instant deadline_of(const hf_depot *depot, hf_span timeout)
     return timeout.ns == 0 ? HF_INSTANT_NEVER : hf_rt_deadline(depot->rt, timeout);
 }
 
-hf_status hf_list_read(hf_depot *depot, hf_str key, const hf_value *list,
-                       const hf_depot_list_options *options, hf_items **ret_items)
+hf_status hf_list_read(hf_depot *depot, hf_str key, const hf_value *list, const hf_depot_list_options *options,
+                       hf_items **ret_items)
 {
     return read_until(depot, key, list, options, deadline_of(depot, options->timeout), ret_items);
 }

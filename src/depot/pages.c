@@ -42,7 +42,9 @@ static void act_view(hf_depot *depot, hf_post *post)
         bool is_loading = found != NULL && HF_CONTAINER(found, hf_slot, key)->flight != NULL;
         hf_status error = pages->paging->errors[i];
         view->states[i] = (hf_page_state){
-            .phase = is_loading ? HF_PAGE_LOADING : error != HF_OK ? HF_PAGE_ERROR : HF_PAGE_IDLE,
+            .phase = is_loading       ? HF_PAGE_LOADING
+                     : error != HF_OK ? HF_PAGE_ERROR
+                                      : HF_PAGE_IDLE,
             .status = is_loading ? HF_OK : error,
             .is_stale = !is_loading && error != HF_OK && one->window != NULL,
         };
@@ -369,7 +371,8 @@ hf_status hf_reply_page_with(hf_reply *reply, const hf_page_item *items, size_t 
     HF_OPTIONS(hf_reply_page_options, options, hf_reply_page);
     HF_VERB_ENTER(self, hf_reply_page, reply != NULL ? reply->rt : NULL);
     if (reply == NULL) {
-        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_reply_page", "hf_reply_page needs the reply of the request"));
+        HF_LEAVE(self,
+                 hf_refuse_at(self, HF_ERR_MISUSE, "hf_reply_page", "hf_reply_page needs the reply of the request"));
     }
     hf_leave(self);
     hf_allocator memory = hf_env_memory(reply->rt->env);
@@ -383,9 +386,9 @@ hf_status hf_reply_page_with(hf_reply *reply, const hf_page_item *items, size_t 
     hf_status status = make_page(&op, &arena, reply, items, count, options, &page);
     if (status == HF_OK) {
         hf_window_write(&out, &page);
-        status = hf_buf_status(&out) == HF_OK
-                     ? HF_OK
-                     : hf_fail(&op, hf_buf_status(&out), "a page of %zu items is too big, or there is no memory", count);
+        status = hf_buf_status(&out) == HF_OK ? HF_OK
+                                              : hf_fail(&op, hf_buf_status(&out),
+                                                        "a page of %zu items is too big, or there is no memory", count);
     }
     if (status == HF_OK) {
         status = hf_reply_value(reply, out.data, out.len);

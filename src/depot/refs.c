@@ -19,14 +19,14 @@ enum {
 };
 
 typedef struct hf_ref_node {
-    hf_key_node key;  /* in refs->nodes */
-    hf_list members;  /* hf_ref_edge.of_list: edges to its members */
-    hf_list lists;    /* hf_ref_edge.of_member: edges from lists that have it */
-    size_t watchers;  /* list watchers of it */
-    unsigned depth;   /* edges from the nearest list that is watched, when it was noted */
-    uint64_t walk;    /* the last one that came by */
-    hf_node in_all;   /* in refs->all */
-    hf_node in_walk;  /* in the list of a walk */
+    hf_key_node key; /* in refs->nodes */
+    hf_list members; /* hf_ref_edge.of_list: edges to its members */
+    hf_list lists;   /* hf_ref_edge.of_member: edges from lists that have it */
+    size_t watchers; /* list watchers of it */
+    unsigned depth;  /* edges from the nearest list that is watched, when it was noted */
+    uint64_t walk;   /* the last one that came by */
+    hf_node in_all;  /* in refs->all */
+    hf_node in_walk; /* in the list of a walk */
     char bytes[];
 } hf_ref_node;
 

@@ -23,18 +23,18 @@ typedef struct hf_window_item {
 } hf_window_item;
 
 typedef struct hf_window {
-    bool is_window;         /* else it has no tokens */
-    bool is_start, is_end;  /* the origin has nothing before, after it */
-    hf_str before, after;   /* tokens of its ends; empty = none */
-    hf_window_item *items;  /* borrows from the bytes that were read */
+    bool is_window;        /* else it has no tokens */
+    bool is_start, is_end; /* the origin has nothing before, after it */
+    hf_str before, after;  /* tokens of its ends; empty = none */
+    hf_window_item *items; /* borrows from the bytes that were read */
     size_t count;
 } hf_window;
 
 /* Goes over the items without memory. */
 typedef struct hf_window_cursor {
     const unsigned char *at, *end;
-    size_t left; /* items */
-    bool is_bad; /* the bytes are not a list */
+    size_t left;    /* items */
+    bool is_bad;    /* the bytes are not a list */
     hf_window head; /* without items */
 } hf_window_cursor;
 

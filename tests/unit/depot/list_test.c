@@ -170,26 +170,26 @@ static void describe(const hf_items *items, char *text, size_t capacity)
     }
 }
 
-#define LIST(depot, id, expected, ...)                                                                            \
-    do {                                                                                                          \
-        HF_AUTO(hf_items_free) hf_items *items_ = NULL;                                                           \
-        char text_[1000];                                                                                         \
-        hf_status status_ = hf_depot_list(depot, list_key(id), &items_, __VA_ARGS__);                             \
-        describe(items_, text_, sizeof text_);                                                                    \
+#define LIST(depot, id, expected, ...)                                                                                \
+    do {                                                                                                              \
+        HF_AUTO(hf_items_free) hf_items *items_ = NULL;                                                               \
+        char text_[1000];                                                                                             \
+        hf_status status_ = hf_depot_list(depot, list_key(id), &items_, __VA_ARGS__);                                 \
+        describe(items_, text_, sizeof text_);                                                                        \
         HF_CHECK_SAY(status_ == HF_OK && strcmp(text_, expected) == 0, "%d: list %s is '%s', not '%s': %s", __LINE__, \
-                     id, text_, expected, hf_status_name(status_));                                               \
+                     id, text_, expected, hf_status_name(status_));                                                   \
     } while (0)
 
 /* The user as it is at hand, "-" = none. */
-#define USER(depot, id, expected)                                                                              \
-    do {                                                                                                       \
-        HF_AUTO(hf_value_unref) hf_value *value_ = NULL;                                                       \
-        hf_status status_ = hf_depot_get(depot, user_key(id), &value_, .fresh = HF_FRESH_LOCAL);               \
-        HF_CHECK_SAY((status_ == HF_ERR_NOT_FOUND && strcmp(expected, "-") == 0) ||                            \
-                         (status_ == HF_OK && hf_value_len(value_) == strlen(expected) &&                      \
-                          memcmp(hf_value_data(value_), expected, strlen(expected)) == 0),                     \
+#define USER(depot, id, expected)                                                                                 \
+    do {                                                                                                          \
+        HF_AUTO(hf_value_unref) hf_value *value_ = NULL;                                                          \
+        hf_status status_ = hf_depot_get(depot, user_key(id), &value_, .fresh = HF_FRESH_LOCAL);                  \
+        HF_CHECK_SAY((status_ == HF_ERR_NOT_FOUND && strcmp(expected, "-") == 0) ||                               \
+                         (status_ == HF_OK && hf_value_len(value_) == strlen(expected) &&                         \
+                          memcmp(hf_value_data(value_), expected, strlen(expected)) == 0),                        \
                      "%d: user %s is not '%s' but '%.*s': %s", __LINE__, id, expected, (int)hf_value_len(value_), \
-                     value_ != NULL ? (const char *)hf_value_data(value_) : "", hf_status_name(status_));      \
+                     value_ != NULL ? (const char *)hf_value_data(value_) : "", hf_status_name(status_));         \
     } while (0)
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
@@ -245,8 +245,8 @@ static hf_status read_lists(void *arg)
 static hf_status read_options(void *arg)
 {
     (void)arg;
-    origin o = {.lists = {{"L", "a,b,c", NULL}}, .users = {{"a", "1"}, {"b", "2"}, {"c", "3"}},
-                .user_takes = hf_seconds(1)};
+    origin o = {
+        .lists = {{"L", "a,b,c", NULL}}, .users = {{"a", "1"}, {"b", "2"}, {"c", "3"}}, .user_takes = hf_seconds(1)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(open_depot(&o, &depot));
     hf_items *items = NULL;
@@ -280,7 +280,7 @@ static hf_status read_many(void *arg)
 {
     (void)arg;
     enum { MANY = 700 };
-    static char ids[MANY][8];
+    static char ids[MANY][12];
     static hf_depot_key keys[MANY];
     origin o = {.users = {{"a", "1"}, {"7", "seven"}}, .user_takes = hf_milliseconds(10)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
@@ -556,7 +556,12 @@ static hf_status fetch_too_much(void *state, const hf_fetch_request *request, hf
     char id[16];
     HF_CHECK(hf_reply_add(reply, request->key, "v", 1) == HF_ERR_INVALID);
     HF_CHECK(hf_reply_add(reply, user_key(""), "v", 1) == HF_ERR_INVALID);
-    HF_CHECK(hf_reply_add(reply, hf_depot_key_of("n", "\x01" "atype", "i"), "v", 1) == HF_ERR_INVALID);
+    HF_CHECK(hf_reply_add(reply,
+                          hf_depot_key_of("n",
+                                          "\x01"
+                                          "atype",
+                                          "i"),
+                          "v", 1) == HF_ERR_INVALID);
     HF_CHECK(hf_reply_add(reply, user_key("a"), NULL, 1) == HF_ERR_MISUSE);
     for (int i = 0; i < 8; i++) {
         (void)snprintf(id, sizeof id, "big-%d", i);
@@ -732,9 +737,8 @@ static hf_status put(hf_depot *depot, const char *id, const char *value)
 static hf_status watch_lists(void *arg)
 {
     (void)arg;
-    origin o = {.lists = {{"L", "a,@M", "a=1"}, {"M", "c", "c=3"}},
-                .users = {{"b", "2"}},
-                .list_takes = hf_milliseconds(10)};
+    origin o = {
+        .lists = {{"L", "a,@M", "a=1"}, {"M", "c", "c=3"}}, .users = {{"b", "2"}}, .list_takes = hf_milliseconds(10)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(open_depot(&o, &depot));
     hf_watcher *watcher = NULL;
@@ -836,7 +840,7 @@ static bool count_key(void *arg, hf_depot_key key)
     return ++*count < 2;
 }
 
-static void test_bytes(void **state)
+static void lists_are_checked_to_the_last_byte(void **state)
 {
     (void)state;
     hf_depot_key keys[] = {user_key("a"), user_key("bb"), user_key("ccc")};
@@ -879,6 +883,21 @@ static void test_bytes(void **state)
     hf_value_unref(list);
 }
 
+/* ---- On a plain thread ------------------------------------------------------------------------------------------- */
+
+static void lists_are_read_by_plain_threads(void **state)
+{
+    (void)state;
+    origin o = {.lists = {{"L", "a,b,@M", "a=1"}, {"M", "nobody", NULL}}, .users = {{"b", "2"}}};
+    hf_runtime *rt = NULL;
+    hf_depot *depot = NULL;
+    assert_int_equal(hf_runtime_new(&rt), HF_OK);
+    assert_int_equal(hf_depot_open("people", &depot, .fetch = fetch, .state = &o, .runtime = rt), HF_OK);
+    LIST(depot, "L", "a=1 b=2 @M .nobody=-", .timeout = hf_seconds(60));
+    assert_int_equal(hf_depot_close(depot), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
+}
+
 /* ---- The tests --------------------------------------------------------------------------------------------------- */
 
 static hf_body trace;
@@ -889,11 +908,11 @@ static void one_seed(uint64_t seed)
     HF_CHECK_SAY(status == HF_OK, "it ended with %s", hf_status_name(status));
 }
 
-#define SIMULATED(name, body, seeds)       \
-    static void name(void **state)         \
-    {                                      \
-        (void)state;                       \
-        trace = (body);                    \
+#define SIMULATED(name, body, seeds)          \
+    static void name(void **state)            \
+    {                                         \
+        (void)state;                          \
+        trace = (body);                       \
         hf_each_seed(#body, seeds, one_seed); \
     }
 
@@ -921,7 +940,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(landings_of_the_same_keys_do_not_wait_for_each_other),
     cmocka_unit_test(watchers_of_lists_hear_of_members),
     cmocka_unit_test(depot_R1_cycles_of_lists_leave_nothing_behind),
-    cmocka_unit_test(test_bytes),
+    cmocka_unit_test(lists_are_read_by_plain_threads),
+    cmocka_unit_test(lists_are_checked_to_the_last_byte),
 };
 
 int main(int argc, char **argv)

@@ -134,7 +134,7 @@ static void describe(const hf_pages_view *view, char *text, size_t capacity)
         const hf_page_state *state = &view->states[i];
         if (state->phase != HF_PAGE_IDLE) {
             len += (size_t)snprintf(text + len, capacity - len, " %c%s%s", "IAP"[i],
-                                    state->phase == HF_PAGE_LOADING ? "..." : hf_status_name(state->status),
+                                    state -> phase == HF_PAGE_LOADING ? "..." : hf_status_name(state->status),
                                     state->is_stale ? "/stale" : "");
         }
     }
@@ -198,7 +198,7 @@ static const struct {
     {{.high = 40, .has_tokens = true}, 10, 25, "AA", "5-29 <>", 3},
     {{.high = 40, .has_tokens = true}, 10, 25, "AAP", "0-24 >", 4},
     {{.high = 40, .has_tokens = true}, 10, 25, "AAPA", "10-34 <>", 5},
-    {{.high = 40}, 10, 25, "AA", "10-29 <>", 3}, /* without tokens of posts whole pages go */
+    {{.high = 40}, 10, 25, "AA", "10-29 <>", 3},                      /* without tokens of posts whole pages go */
     {{.high = 100, .is_forward = true}, 10, 30, "AAA", "10-39 >", 4}, /* and are gone, if there is no way back */
     {{.high = 100, .is_forward = true}, 10, 25, "AA", "5-29 >", 3},
     {{.high = 100, .is_forward = true}, 10, 25, "AAP", "5-29 >", 3},
@@ -314,7 +314,7 @@ static hf_status load_failures(void *arg)
     HF_AUTO(hf_pages_close) hf_pages *pages = NULL;
     HF_TRY(hf_pages_open(depot, query_key(), &pages, .page_size = 10));
     HF_TRY(hf_sleep(hf_seconds(1)));
-    LOOK(pages, "  IHF_ERR_IO"); /* nothing is there, so nothing is stale */
+    LOOK(pages, "  IHF_ERR_IO");                                           /* nothing is there, so nothing is stale */
     HF_CHECK(hf_pages_load(pages, HF_PAGE_INITIAL) == HF_ERR_UNAVAILABLE); /* a moment ago it failed */
     f.is_down = false;
     HF_TRY(hf_pages_load(pages, HF_PAGE_INITIAL, .force = true));
@@ -626,16 +626,16 @@ static const struct {
     {"ab", "ccc", HF_PAGE_APPEND, 9, "abc"},
     {"", "ab", HF_PAGE_APPEND, 9, "ab"},
     {"ab", "", HF_PAGE_APPEND, 9, "ab"},
-    {"abc", "de", HF_PAGE_APPEND, 4, "bcde"},          /* no token anywhere: as many as are too many */
-    {"ab<c<", "de", HF_PAGE_APPEND, 4, "b<cde"},       /* the first that has one */
-    {"abc<", "d<e", HF_PAGE_APPEND, 4, "c<de"},        /* more go */
-    {"abc", "d<e", HF_PAGE_APPEND, 4, "d<e"},          /* up to the page itself */
-    {"a>b>c", "de", HF_PAGE_PREPEND, 4, "dea>b>"},     /* at the other end */
-    {"a>bc", "de", HF_PAGE_PREPEND, 4, "dea>"},        /* */
-    {"abc", "de>", HF_PAGE_PREPEND, 4, "de>"},         /* */
-    {"abc", "de", HF_PAGE_PREPEND, 4, "deab"},         /* */
-    {"ab", "cdefgh", HF_PAGE_APPEND, 3, "fgh"},        /* a page larger than the window */
-    {"ab", "cdefgh", HF_PAGE_PREPEND, 3, "cde"},       /* */
+    {"abc", "de", HF_PAGE_APPEND, 4, "bcde"},      /* no token anywhere: as many as are too many */
+    {"ab<c<", "de", HF_PAGE_APPEND, 4, "b<cde"},   /* the first that has one */
+    {"abc<", "d<e", HF_PAGE_APPEND, 4, "c<de"},    /* more go */
+    {"abc", "d<e", HF_PAGE_APPEND, 4, "d<e"},      /* up to the page itself */
+    {"a>b>c", "de", HF_PAGE_PREPEND, 4, "dea>b>"}, /* at the other end */
+    {"a>bc", "de", HF_PAGE_PREPEND, 4, "dea>"},    /* */
+    {"abc", "de>", HF_PAGE_PREPEND, 4, "de>"},     /* */
+    {"abc", "de", HF_PAGE_PREPEND, 4, "deab"},     /* */
+    {"ab", "cdefgh", HF_PAGE_APPEND, 3, "fgh"},    /* a page larger than the window */
+    {"ab", "cdefgh", HF_PAGE_PREPEND, 3, "cde"},   /* */
 };
 
 static void joins_are_trimmed_by_whole_items(void **state)

@@ -1105,7 +1105,8 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
-    if (starts_with(v->name, "hf_pages_") || starts_with(v->name, "hf_depot_") || starts_with(v->name, "hf_watcher_") || starts_with(v->name, "hf_reply_")) {
+    if (starts_with(v->name, "hf_pages_") || starts_with(v->name, "hf_depot_") || starts_with(v->name, "hf_watcher_") ||
+        starts_with(v->name, "hf_reply_")) {
         return A_DEPOT;
     }
     static const char *const OF_SERVICE[] = {
