@@ -310,7 +310,8 @@ static void act_stat(hf_depot *depot, hf_post *post)
     }
     hf_cache_counts memory = {0};
     HF_IGNORE(hf_cache_stats(depot->memory, &memory)); /* both are there */
-    counts->hits_memory += memory.hits;                /* without the driver */
+    hf_assert(memory.hits >= depot->own_looks);
+    counts->hits_memory += memory.hits - depot->own_looks; /* without the driver */
     counts->entries = memory.count;
     counts->bytes = memory.bytes;
     hf_depot_answer(depot, ask, HF_OK);

@@ -383,6 +383,7 @@ struct hf_depot {
     bool jitter_is_full; /* tests: every pause is as long as it may be */
 
     hf_cache *memory;
+    uint64_t own_looks; /* hits in memory that were not gets of a caller */
     hf_keys slots;
     hf_keys spaces;
     _Atomic(uint64_t) generation; /* of all */

@@ -150,6 +150,7 @@ hf_snap *hf_memory_get(hf_depot *depot, hf_str key)
     if (hf_cache_get(depot->memory, key.data, key.len, &value) != HF_OK) {
         return NULL;
     }
+    depot->own_looks++;
     return hf_value_data(value); /* with the reference of `value`, which is its self */
 }
 
