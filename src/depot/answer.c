@@ -147,6 +147,8 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         }
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         hf_pending_delete(depot, change, row);
+        /* Without a row a power cut would bring the value from before the write back (DP9). */
+        change->is_synced = row->is_origin_first;
         return HF_OK;
     case VERDICT_GIVEN_UP:
         if (one->reply.value != NULL) {
