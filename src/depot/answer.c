@@ -203,8 +203,12 @@ static void note_failure(hf_pending *row, const hf_sending *one)
 static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
 {
     row->state = HF_ROW_WAITING;
-    if (one->status == HF_ERR_CANCELED || one->was_denied) {
-        return; /* the depot closes, or the breaker says when */
+    if (one->was_denied || depot->is_ending) {
+        return; /* the breaker says when, or the next process */
+    }
+    if (one->status == HF_ERR_CANCELED) { /* by the pusher itself, or the owner was canceled: no failure */
+        row->next_try.ns = hf_rt_now(depot->rt).ns + hf_rule_send_pause(1, 0, 1.0);
+        return;
     }
     row->attempts++;
     note_failure(row, one);
