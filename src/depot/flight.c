@@ -539,7 +539,7 @@ static void end_by_close(hf_depot *depot, hf_depot_flight *flight)
 static void fly_again(hf_depot *depot, hf_depot_flight *flight)
 {
     flight->is_landing = false;
-    if (flight->holders == 0) {
+    if (flight->holders == (unsigned)flight->is_refresh) { /* nobody waits for it: the next one who asks does */
         conclude(depot, flight);
         return;
     }
