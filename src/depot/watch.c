@@ -75,7 +75,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         .version = snap->entry.version,
     };
     hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
-    if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
+    if (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
         event.value = hf_value_ref(snap->value);
         watcher->has_value = true;
         watcher->is_loading = false;
@@ -180,6 +180,8 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_list_push_back(&slot->watchers, &watcher->node);
     hf_list_push_back(&depot->all_watchers, &watcher->in_all);
     depot->watcher_count++;
+    watcher->seen = slot->snap->entry.version; /* what is at hand is shown below or never: a failed fetch is no change */
+    watcher->has_seen = true;
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     hf_move move = hf_rule_get(&watcher->rule, &at);
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
