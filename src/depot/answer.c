@@ -1,6 +1,8 @@
 /* What the origin has answered to a write: it is settled, given up, sent again, or dead. */
 #include "depot/send.h"
 
+#include "base/canary.h"
+
 #include <stdio.h>
 
 enum { CONFLICT_ROUNDS_MAX = 3 };
@@ -189,6 +191,9 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_DEAD:
         return decide_dead(depot, change, one);
     case VERDICT_LATER:
+        if (HF_CANARY(HF_BUG_ROW_GONE_EARLY)) {
+            hf_pending_delete(depot, change, row);
+        }
         break;
     }
     return HF_OK;
@@ -261,6 +266,9 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         depot->counts.conflicts += one->status == HF_ERR_CONFLICT;
         hf_pending_over(depot, row, one->status, one->failure);
         hf_pending_free(depot, row);
+        if (HF_CANARY(HF_BUG_ACK_OF_ANOTHER) && !hf_list_is_empty(&slot->rows)) {
+            hf_pending_over(depot, HF_CONTAINER(hf_list_first(&slot->rows), hf_pending, node), HF_OK, NULL);
+        }
         break;
     case VERDICT_AGAIN:
         depot->counts.conflicts++;

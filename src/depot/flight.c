@@ -233,6 +233,9 @@ void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_assert(flight->holders > 0); /* DP7 */
     if (--flight->holders > 0 || flight->is_over || HF_CANARY(HF_BUG_LAST_WAITER_KEEPS)) {
+        if (HF_CANARY(HF_BUG_WAITER_CANCELS) && flight->is_running && !flight->is_over) {
+            abandon(depot, flight);
+        }
         return;
     }
     if (flight->is_landing) { /* it is being written: that ends by itself */

@@ -3,6 +3,7 @@
  * mode says. */
 #include "depot/depot_private.h"
 
+#include "base/canary.h"
 #include "fiber/verbs.h"
 
 enum { CAPACITY = 16 };
@@ -53,6 +54,11 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
         watcher->dropped++;
     }
     *event_at(watcher, watcher->count++) = event;
+    if (HF_CANARY(HF_BUG_OLDER_VERSION) && watcher->count > 1) {
+        hf_depot_event newest = *event_at(watcher, watcher->count - 1);
+        *event_at(watcher, watcher->count - 1) = *event_at(watcher, watcher->count - 2);
+        *event_at(watcher, watcher->count - 2) = newest;
+    }
     hf_claimed_add_all(&claimed, &watcher->waiters);
     hf_spin_unlock(&watcher->lock);
     hf_claimed_wake(&claimed, HF_OK);
