@@ -51,6 +51,12 @@ typedef struct hf_depot_query_id {
     unsigned char bytes[HF_DEPOT_ID_LEN_MAX];
 } hf_depot_query_id;
 
+/* An id, with room for any: of something that hf_depot_create has made. */
+typedef struct hf_depot_id {
+    size_t len;
+    unsigned char bytes[HF_DEPOT_ID_LEN_MAX];
+} hf_depot_id;
+
 /* ---- What the origin is asked ------------------------------------------------------------------------------------ */
 
 typedef enum hf_urgency {
@@ -74,7 +80,7 @@ typedef struct hf_fetch_request {
  * any other status. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
-typedef enum hf_write_verb { HF_WRITE_REPLACE, HF_WRITE_PATCH, HF_WRITE_REMOVE } hf_write_verb;
+typedef enum hf_write_verb { HF_WRITE_REPLACE, HF_WRITE_PATCH, HF_WRITE_REMOVE, HF_WRITE_CREATE } hf_write_verb;
 
 #define HF_WRITE_ID_LEN 33 /* bytes of a write's id as text, with its NUL */
 
@@ -92,13 +98,16 @@ typedef struct hf_push_request {
 } hf_push_request;
 
 /* Sends a write to the origin, where .fetch runs. HF_OK: it was accepted; hf_reply_etag and hf_reply_value say what
- * became of it. HF_ERR_CONFLICT, with hf_reply_etag and hf_reply_value if they are known: a condition was not met.
+ * became of it, and with HF_WRITE_CREATE hf_reply_key which key it has there. HF_ERR_CONFLICT, with hf_reply_etag and hf_reply_value if they are known: a condition was not met.
  * Other failures are as of a fetch. */
 typedef hf_status (*hf_pusher)(void *state, const hf_push_request *request, hf_reply *reply);
 
 /* The value after a patch. `value` is NULL if there is none. */
 typedef hf_status (*hf_patcher)(void *state, const hf_value *value, const void *patch, size_t len,
                                 hf_value **ret_value);
+/* One patch that does what `first` and then `second` do. Any failure: both are sent. */
+typedef hf_status (*hf_combiner)(void *state, const void *first, size_t first_len, const void *second,
+                                 size_t second_len, hf_value **ret_patch);
 /* Two writes of one key that met at the origin: `base` is what both began with (may be NULL), `mine` what this depot
  * wants, `theirs` what the origin has. */
 typedef hf_status (*hf_merger)(void *state, const hf_value *base, const hf_value *mine, const hf_value *theirs,
@@ -161,6 +170,7 @@ typedef struct hf_depot_options {
     /* The origin that a key belongs to: a number below 64 of your choice. Each has its own circuit breaker. NULL =
      * there is one. */
     unsigned (*origin_of)(void *state, hf_depot_key key);
+    hf_combiner combine; /* makes one patch of two within .coalesce; NULL = patches are sent one by one */
 } hf_depot_options;
 
 typedef enum hf_fresh {
@@ -218,6 +228,9 @@ typedef struct hf_depot_invalidate_options {
     /* The value is deleted; else it is kept for its etag and for HF_FRESH_OR_STALE. Writes that wait are sent all the
      * same. */
     bool hard;
+    /* With .hard: writes that wait, and dead ones, are dropped, too; who waits for them gets HF_ERR_CANCELED. One that
+     * is being sent may still reach the origin; it is not sent again. */
+    bool drop_pending;
 } hf_depot_invalidate_options;
 
 /* ---- Streams ----------------------------------------------------------------------------------------------------- */
@@ -226,18 +239,21 @@ typedef enum hf_depot_event_kind {
     HF_DEPOT_LOADING, /* nothing is at hand; it is being fetched */
     HF_DEPOT_DATA,    /* the value, or its age, has changed */
     HF_DEPOT_ERROR,   /* a fetch has failed */
-    HF_DEPOT_GONE     /* the value was deleted */
+    HF_DEPOT_GONE,    /* the value was deleted */
+    HF_DEPOT_REKEYED  /* the origin has given the key another id; the watcher goes on with it. Never dropped */
 } hf_depot_event_kind;
 
 typedef struct hf_depot_event {
     hf_depot_event_kind kind;
-    hf_value *value; /* of DATA: the receiver's own reference; release it with hf_value_unref */
+    /* Of DATA; of REKEYED it holds the bytes of `key`. The receiver's own reference: release it with hf_value_unref. */
+    hf_value *value;
     hf_span age;
     bool is_stale;
     bool is_pending;
     bool served_stale; /* of ERROR: the value at hand is still there */
     hf_status status;  /* of ERROR */
     uint64_t version;  /* of DATA and GONE: rises */
+    hf_depot_key key;  /* of REKEYED: the new one; valid as long as `value` */
 } hf_depot_event;
 
 typedef struct hf_depot_watch_options {
@@ -348,6 +364,17 @@ HF_API HF_MUST_USE hf_status hf_depot_patch_with(hf_depot *depot, hf_depot_key k
                                                  const hf_depot_write_options *options);
 HF_API HF_MUST_USE hf_status hf_depot_delete_with(hf_depot *depot, hf_depot_key key,
                                                   const hf_depot_write_options *options);
+/* Makes something new. `key` needs no id (NULL, 0): then it gets a provisional one, `~` and 26 letters, which all calls
+ * take. The origin gets the write as HF_WRITE_CREATE and may answer with another id (hf_reply_key): from then on that is
+ * the key, in one step with the writes that were made meanwhile, watchers get HF_DEPOT_REKEYED, and the provisional id
+ * stands for it for 7 days. `*ret_id` (NULL = not wanted) is the id: the provisional one, or with HF_DEPOT_ORIGIN_FIRST
+ * the final one; hf_depot_write_key tells it later.
+ * Fails as hf_depot_put, and with HF_ERR_CONFLICT if a value with this id is at hand. */
+HF_API HF_MUST_USE hf_status hf_depot_create_with(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
+                                                  hf_depot_id *ret_id, const hf_depot_write_options *options);
+/* The id of the key that the write is about, as far as it is known: of a create that was accepted, the origin's.
+ * Fails: HF_ERR_MISUSE. */
+HF_API HF_MUST_USE hf_status hf_depot_write_key(const hf_depot_write *write, hf_depot_id *ret_id);
 /* Waits until the origin has accepted the write (HF_OK) or it was given up: HF_ERR_CONFLICT, the origin's refusal,
  * HF_ERR_CLOSED when the depot closes first. */
 HF_API HF_MUST_USE hf_status hf_depot_write_wait_with(hf_depot_write *write, const hf_wait_options *options);
@@ -388,6 +415,12 @@ HF_API HF_MUST_USE hf_status hf_reply_value(hf_reply *reply, const void *data, s
 HF_API HF_MUST_USE hf_status hf_reply_not_modified(hf_reply *reply);
 HF_API HF_MUST_USE hf_status hf_reply_etag(hf_reply *reply, const char *etag);
 HF_API HF_MUST_USE hf_status hf_reply_last_modified(hf_reply *reply, const char *last_modified);
+/* The origin's own number of this value, which rises with every change of it; above 0. It is not the version of
+ * hf_depot_info. A value that is fetched after a delete counts only if it is newer than the delete, see docs/guide. */
+HF_API HF_MUST_USE hf_status hf_reply_revision(hf_reply *reply, uint64_t revision);
+/* The key that the origin has given to what HF_WRITE_CREATE has made. Namespace and type stay. Fails also:
+ * HF_ERR_MISUSE: the write was not a create without an id. */
+HF_API HF_MUST_USE hf_status hf_reply_key(hf_reply *reply, hf_depot_key key);
 /* How long the value is fresh; HF_SPAN_OFF = it is never fresh. */
 HF_API HF_MUST_USE hf_status hf_reply_max_age(hf_reply *reply, hf_span max_age);
 /* Says why it failed. Returns a status that stands for the class: return it. */
@@ -418,6 +451,9 @@ HF_AUTO_DEFINE(hf_watcher_close, hf_watcher)
 #define hf_depot_delete(...) HF_DEPOT_DELETE_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
 #define HF_DEPOT_DELETE_(depot, key, ...) \
     hf_depot_delete_with((depot), (key), &(hf_depot_write_options){__VA_ARGS__})
+#define hf_depot_create(...) HF_DEPOT_CREATE_(__VA_ARGS__, .size = sizeof(hf_depot_write_options))
+#define HF_DEPOT_CREATE_(depot, key, data, len, ret_id, ...) \
+    hf_depot_create_with((depot), (key), (data), (len), (ret_id), &(hf_depot_write_options){__VA_ARGS__})
 #define hf_depot_write_wait(...) HF_DEPOT_WRITE_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__)
 #define HF_DEPOT_WRITE_WAIT_(write, ...) \
     hf_depot_write_wait_with((write), &(hf_wait_options){__VA_ARGS__})
@@ -474,6 +510,13 @@ hf_depot_delete(hf_depot *depot, hf_depot_key key,
 {
     options.size = sizeof options;
     return hf_depot_delete_with(depot, key, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_depot_create(hf_depot *depot, hf_depot_key key, const void *data, size_t len, hf_depot_id *ret_id,
+    hf_depot_write_options options = hf_depot_write_options())
+{
+    options.size = sizeof options;
+    return hf_depot_create_with(depot, key, data, len, ret_id, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_depot_write_wait(hf_depot_write *write,

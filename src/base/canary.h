@@ -137,7 +137,9 @@
     X(HF_BUG_PERMIT_LOST, "depot", "a canceled probe does not give its permit back")                                  \
     X(HF_BUG_COALESCED_INTO_SENT, "depot", "a write is put into one that was sent")                                   \
     X(HF_BUG_LAST_WAITER_KEEPS, "depot", "the last waiter that leaves does not end the fetch")                        \
-    X(HF_BUG_OLDER_THAN_ANSWER, "depot", "a fetch from before the answer to a write is kept")
+    X(HF_BUG_OLDER_THAN_ANSWER, "depot", "a fetch from before the answer to a write is kept")                         \
+    X(HF_BUG_TOMBSTONE_IGNORED, "depot", "a fetch brings back what was deleted")                                      \
+    X(HF_BUG_ALIAS_NOT_MOVED, "depot", "a key gets another name, and the writes that wait stay behind")
 
 typedef enum hf_bug {
     HF_BUG_NONE,

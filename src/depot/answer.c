@@ -37,34 +37,39 @@ static verdict judge(const hf_depot *depot, const hf_sending *one)
     return may_retry ? VERDICT_LATER : VERDICT_DEAD;
 }
 
-/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an
- * invalidation that came while the write was on its way (DP3): it counts as of the moment when the send began. */
-static void set_base(hf_depot *depot, hf_change *change, hf_value *value, hf_value *etag, int64_t max_age)
+void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *slot, hf_depot_entry *next,
+                        hf_value *value, bool is_void, bool is_hard)
 {
-    const hf_sending *one = change->what;
-    hf_depot_entry *next = &change->next;
-    change->is_answer = true;
-    if (one->hard_voids != change->slot->hard_voids) {
-        uint64_t version = next->version;
-        hf_entry_drop(next);
-        *next = hf_entry_none(depot, change->slot->space);
-        next->version = version;
+    const hf_reply *reply = &one->reply;
+    uint64_t version = next->version;
+    uint64_t revision = next->revision;
+    hf_assert(one->generation <= atomic_load_explicit(&slot->space->generation, memory_order_relaxed)); /* DP3 */
+    (void)hf_value_ref(value); /* it may be the one that goes */
+    hf_entry_drop(next);
+    *next = hf_entry_none(depot, slot->space);
+    next->version = version;
+    if (is_hard) {
+        hf_value_unref(value);
         return;
     }
-    hf_value_unref(next->value);
-    hf_value_unref(next->etag);
-    hf_value_unref(next->last_modified);
     next->kind = value != NULL ? HF_ENTRY_VALUE : HF_ENTRY_DELETED;
-    next->value = hf_value_ref(value);
-    next->etag = value != NULL ? hf_value_ref(etag) : NULL;
-    next->last_modified = NULL;
-    next->max_age = max_age;
+    next->value = value;
+    next->etag = value != NULL ? hf_value_ref(reply->etag) : NULL;
+    next->last_modified = hf_value_ref(reply->last_modified);
+    next->revision = reply->revision != 0 || value != NULL ? reply->revision : revision; /* of a tombstone */
+    next->max_age = reply->max_age;
     next->validated_at = hf_depot_wall(depot);
-    next->is_unusable = one->voids != change->slot->voids;
-    next->failures = 0;
-    next->backoff_until = 0;
+    next->is_unusable = is_void;
     next->generation = one->generation;
     next->generation_all = one->generation_all;
+}
+
+static void set_base(hf_depot *depot, hf_change *change, const hf_sending *one, hf_value *value)
+{
+    const hf_slot *slot = change->slot;
+    change->is_answer = true;
+    hf_answer_set_base(depot, one, slot, &change->next, value, one->voids != slot->voids,
+                       one->hard_voids != slot->hard_voids);
 }
 
 /* The value that writes are folded into; NULL = none. */
@@ -81,7 +86,7 @@ static hf_status accepted_value(hf_depot *depot, const hf_change *change, const 
         *ret_value = NULL;
         return HF_OK;
     }
-    if (one->reply.value != NULL || row->verb == HF_WRITE_REPLACE) {
+    if (one->reply.value != NULL || row->verb != HF_WRITE_PATCH) {
         *ret_value = hf_value_ref(one->reply.value != NULL ? one->reply.value : row->data);
         return HF_OK;
     }
@@ -112,16 +117,26 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, hf_sending *on
     return HF_OK;
 }
 
+/* One that was canceled or not allowed says nothing about the write. */
+static bool counts_as_attempt(const hf_sending *one)
+{
+    return one->status != HF_ERR_CANCELED && !one->was_denied;
+}
+
+static void note_attempt(hf_pending *row, const hf_sending *one)
+{
+    row->attempts++;
+    row->status = one->status;
+    (void)snprintf(row->message, sizeof row->message, "%s", one->failure != NULL ? one->failure->failure.message : "");
+}
+
 /* The row is kept with its failure, and not folded any more. A write that went to the origin first is not kept. */
 static hf_status decide_dead(hf_depot *depot, hf_change *change, const hf_sending *one)
 {
     hf_pending written = *one->row;
     change->number = one->row->is_origin_first ? VERDICT_GIVEN_UP : VERDICT_DEAD;
     written.state = HF_ROW_DEAD;
-    written.attempts++;
-    written.status = one->status;
-    (void)snprintf(written.message, sizeof written.message, "%s",
-                   one->failure != NULL ? one->failure->failure.message : "");
+    note_attempt(&written, one);
     HF_TRY(hf_change_fold(depot, change, one->row, NULL));
     if (!one->row->is_origin_first) {
         hf_pending_put(depot, change, &written);
@@ -130,19 +145,34 @@ static hf_status decide_dead(hf_depot *depot, hf_change *change, const hf_sendin
     return HF_OK;
 }
 
+/* Whether the origin has given the key another name. */
+static bool is_rekeyed(const hf_sending *one)
+{
+    const hf_value *key = one->reply.key;
+    hf_str old = hf_slot_key(one->slot);
+    return key != NULL && (hf_value_len(key) != old.len || memcmp(hf_value_data(key), old.data, old.len) != 0);
+}
+
 static hf_status decide_sent(hf_depot *depot, hf_change *change)
 {
     hf_sending *one = change->what;
     hf_pending *row = one->row;
     hf_slot *slot = change->slot;
     hf_value *value = NULL;
+    hf_assert(slot->sending == row && row->state == HF_ROW_SENDING && !row->is_held); /* DP6 */
+    if (row->is_dropped && change->number != VERDICT_SETTLED) {
+        change->number = VERDICT_GIVEN_UP; /* by an invalidation: it is not sent again */
+    }
     verdict what = (verdict)change->number;
+    if (what == VERDICT_SETTLED && is_rekeyed(one)) {
+        return hf_move_begin(depot, change, one);
+    }
     hf_entry_copy(&change->next, &slot->entry);
     change->place = HF_DEPOT_FETCHER;
     switch (what) {
     case VERDICT_SETTLED:
         if (accepted_value(depot, change, one, &value) == HF_OK) {
-            set_base(depot, change, value, one->reply.etag, one->reply.max_age);
+            set_base(depot, change, one, value);
             hf_value_unref(value);
         } else { /* .apply cannot tell what the origin has now: it is asked */
             change->next.is_unusable = true;
@@ -154,7 +184,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         return HF_OK;
     case VERDICT_GIVEN_UP:
         if (one->reply.value != NULL) {
-            set_base(depot, change, one->reply.value, one->reply.etag, one->reply.max_age);
+            set_base(depot, change, one, one->reply.value);
         }
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         hf_pending_delete(depot, change, row);
@@ -171,14 +201,14 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
                 return decide_dead(depot, change, one);
             }
             written.data = change->merged;
-            written.verb = HF_WRITE_REPLACE;
+            written.verb = row->verb == HF_WRITE_CREATE ? HF_WRITE_CREATE : HF_WRITE_REPLACE;
         }
         written.if_match = one->reply.etag;
         written.if_none = false;
         written.rounds++;
         written.state = HF_ROW_WAITING;
         if (one->reply.value != NULL) {
-            set_base(depot, change, one->reply.value, one->reply.etag, one->reply.max_age);
+            set_base(depot, change, one, one->reply.value);
         }
         if (row->is_origin_first) {
             return hf_change_fold(depot, change, NULL, NULL);
@@ -193,16 +223,15 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_LATER:
         if (HF_CANARY(HF_BUG_ROW_GONE_EARLY)) {
             hf_pending_delete(depot, change, row);
+        } else if (counts_as_attempt(one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
+            hf_pending written = *row;
+            note_attempt(&written, one);
+            written.state = HF_ROW_WAITING;
+            hf_pending_put(depot, change, &written);
         }
         break;
     }
     return HF_OK;
-}
-
-static void note_failure(hf_pending *row, const hf_sending *one)
-{
-    row->status = one->status;
-    (void)snprintf(row->message, sizeof row->message, "%s", one->failure != NULL ? one->failure->failure.message : "");
 }
 
 static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
@@ -211,12 +240,11 @@ static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
     if (one->was_denied || depot->is_ending) {
         return; /* the breaker says when, or the next process */
     }
-    if (one->status == HF_ERR_CANCELED) { /* by the pusher itself, or the owner was canceled: no failure */
+    if (!counts_as_attempt(one)) { /* canceled by the pusher itself, or the owner was canceled: no failure */
         row->next_try.ns = hf_rt_now(depot->rt).ns + hf_rule_send_pause(1, 0, 1.0);
         return;
     }
-    row->attempts++;
-    note_failure(row, one);
+    note_attempt(row, one);
     row->next_try.ns =
         hf_rt_now(depot->rt).ns + hf_rule_send_pause(row->attempts, one->reply.retry_after, hf_depot_chance(depot));
 }
@@ -238,7 +266,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     verdict what = (verdict)change->number;
     slot->sending = NULL;
     if (status != HF_OK && what != VERDICT_LATER) {
-        if (row->is_origin_first) { /* the origin has answered; what is kept here is not */
+        if (row->is_origin_first || row->is_dropped) { /* the origin has answered; what is kept here is not */
             what = one->status == HF_OK ? VERDICT_SETTLED : VERDICT_GIVEN_UP;
         } else { /* could not be written: it is sent again, with the same id */
             one->status = HF_ERR_IO;
@@ -254,6 +282,9 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     case VERDICT_GIVEN_UP:
         hf_pending_unlink(depot, row);
         row->state = HF_ROW_WAITING;
+        if (what == VERDICT_SETTLED && is_rekeyed(one)) {
+            hf_pending_rename(row, hf_str_of_len(hf_value_data(one->reply.key), hf_value_len(one->reply.key)));
+        }
         if (change->snap != NULL) {
             hf_change_show(depot, change, true);
         }
@@ -281,7 +312,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
             depot->row_bytes -= hf_pending_len(row);
             hf_value_unref(row->data);
             row->data = hf_value_ref(change->merged);
-            row->verb = HF_WRITE_REPLACE;
+            row->verb = row->verb == HF_WRITE_CREATE ? HF_WRITE_CREATE : HF_WRITE_REPLACE;
             depot->row_bytes += hf_pending_len(row);
         }
         row->next_try.ns = 0;
@@ -291,8 +322,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
         break;
     case VERDICT_DEAD:
         row->state = HF_ROW_DEAD;
-        row->attempts++;
-        note_failure(row, one);
+        note_attempt(row, one);
         depot->counts.dead++;
         hf_change_show(depot, change, true);
         hf_pending_over(depot, row, one->status, one->failure);
@@ -324,6 +354,10 @@ void hf_sending_answered(hf_depot *depot, hf_post *post)
         one->slot->sending = NULL;
         one->status = HF_ERR_NOMEM;
         put_off(depot, one->row, one);
+        if (one->row->is_dropped) {
+            hf_pending_unlink(depot, one->row);
+            hf_pending_free(depot, one->row);
+        }
         hf_depot_look_at_sends(depot, one->slot);
         send_free(depot, one);
         return;

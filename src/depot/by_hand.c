@@ -72,6 +72,7 @@ static hf_status decide_by_hand(hf_depot *depot, hf_change *change)
     if (row == NULL) {
         return hf_fail(&change->op, HF_ERR_NOT_FOUND, "there is no write %llu", (unsigned long long)change->number);
     }
+    hf_assert(row->slot == change->slot && !row->is_held); /* depot-D2 */
     if (row->state == HF_ROW_SENDING) {
         return hf_fail(&change->op, HF_ERR_CONFLICT, "write %llu is being sent", (unsigned long long)change->number);
     }
@@ -136,6 +137,7 @@ static void act_by_hand(hf_depot *depot, hf_post *post)
     }
     change->number = one->sequence;
     change->drops = one->ask.drops;
+    change->follows = true;
     change->decide = decide_by_hand;
     change->apply = apply_by_hand;
     if (!hf_depot_park(depot, &one->ask, &change->asks)) {

@@ -14,6 +14,10 @@ hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
     }
     hf_op_init(&change->op);
     hf_list_init(&change->asks);
+    change->writes = change->own_writes;
+    change->rows = change->own_rows;
+    change->write_capacity = HF_CHANGE_WRITES_OWN;
+    hf_buf_init(&change->spilled, hf_env_memory(depot->rt->env), 0);
     return change;
 }
 
@@ -25,6 +29,10 @@ void hf_change_free(hf_depot *depot, hf_change *change)
     for (size_t i = 0; i < change->write_count; i++) {
         hf_buf_deinit(&change->rows[i]);
     }
+    if (change->writes != change->own_writes) {
+        hf_rt_free(depot->rt, change->writes, change->write_capacity * sizeof *change->writes);
+        hf_rt_free(depot->rt, change->rows, change->write_capacity * sizeof *change->rows);
+    }
     hf_entry_drop(&change->next);
     hf_snap_unref(change->snap);
     hf_rt_free(depot->rt, change, sizeof *change);
@@ -33,9 +41,39 @@ void hf_change_free(hf_depot *depot, hf_change *change)
     }
 }
 
+/* Room for one write more; false = no memory. */
+static bool make_room(hf_depot *depot, hf_change *change)
+{
+    size_t capacity = change->write_capacity;
+    hf_assert(change->write_count <= capacity);
+    if (change->write_count < capacity) {
+        return true;
+    }
+    hf_write *writes = hf_rt_alloc(depot->rt, 4 * capacity * sizeof *writes);
+    hf_buf *rows = writes != NULL ? hf_rt_alloc(depot->rt, 4 * capacity * sizeof *rows) : NULL;
+    if (rows == NULL) {
+        hf_rt_free(depot->rt, writes, 4 * capacity * sizeof *writes);
+        change->no_memory = true;
+        return false;
+    }
+    memcpy(writes, change->writes, capacity * sizeof *writes);
+    memcpy(rows, change->rows, capacity * sizeof *rows);
+    if (change->writes != change->own_writes) {
+        hf_rt_free(depot->rt, change->writes, capacity * sizeof *writes);
+        hf_rt_free(depot->rt, change->rows, capacity * sizeof *rows);
+    }
+    change->writes = writes;
+    change->rows = rows;
+    change->write_capacity = 4 * capacity;
+    return true;
+}
+
 hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key key)
 {
-    hf_assert(change->write_count < HF_CHANGE_WRITES_MAX);
+    hf_assert(depot->source != NULL && !hf_node_is_linked(&change->in_batch)); /* depot-D2: it is not written yet */
+    if (!make_room(depot, change)) {
+        return &change->spilled;
+    }
     hf_buf *buf = &change->rows[change->write_count];
     hf_buf_init(buf, hf_env_memory(depot->rt->env), HF_DEPOT_ROW_LEN_MAX);
     static const char HEADER[HF_RECORD_HEADER_LEN] = {0};
@@ -46,14 +84,29 @@ hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key
 
 void hf_change_delete(hf_depot *depot, hf_change *change, hf_table table, hf_key key)
 {
-    hf_assert(change->write_count < HF_CHANGE_WRITES_MAX);
+    hf_assert(depot->source != NULL && !hf_node_is_linked(&change->in_batch)); /* depot-D2 */
+    if (!make_room(depot, change)) {
+        return;
+    }
     hf_buf_init(&change->rows[change->write_count], hf_env_memory(depot->rt->env), 0);
     change->writes[change->write_count++] = (hf_write){.table = table, .kind = HF_WRITE_DELETE, .key = key};
+}
+
+void hf_change_write_nothing(hf_change *change)
+{
+    hf_assert(!hf_node_is_linked(&change->in_batch)); /* depot-D2 */
+    for (size_t i = 0; i < change->write_count; i++) {
+        hf_buf_deinit(&change->rows[i]);
+    }
+    change->write_count = 0;
 }
 
 /* The records get their checksums. */
 static hf_status seal(hf_change *change)
 {
+    if (change->no_memory) {
+        return hf_fail(&change->op, HF_ERR_NOMEM, "no memory for the records of a change");
+    }
     for (size_t i = 0; i < change->write_count; i++) {
         hf_write *write = &change->writes[i];
         hf_buf *buf = &change->rows[i];
@@ -141,8 +194,16 @@ void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status)
 static bool decide(hf_depot *depot, hf_change *change)
 {
     hf_assert(change->slot == NULL || hf_list_first(&change->slot->changes) == &change->node); /* depot-D2 */
-    change->status = change->decide(depot, change);
-    if (change->status == HF_OK && change->write_count > 0 && depot->source != NULL) {
+    hf_assert(!change->is_parked && change->write_count == 0 && change->snap == NULL);
+    change->is_deciding = true;
+    hf_status status = change->decide(depot, change);
+    change->is_deciding = false;
+    if (change->is_parked) { /* it waits for another one */
+        hf_assert(status == HF_OK && change->write_count == 0);
+        return false;
+    }
+    change->status = status != HF_OK ? status : change->status; /* a release may have set it */
+    if (change->status == HF_OK && (change->write_count > 0 || change->no_memory) && depot->source != NULL) {
         change->status = depot->broken != HF_OK ? depot->broken : seal(change);
         if (change->status == HF_OK) {
             hf_list_push_back(&depot->batch, &change->in_batch);
@@ -172,11 +233,31 @@ void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
     slot->holds++; /* while this looks at it */
     while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
         hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
-        if (hf_node_is_linked(&change->in_batch) || !decide(depot, change)) {
+        if (hf_node_is_linked(&change->in_batch) || change->is_parked || !decide(depot, change)) {
             break; /* it is being written */
         }
         finish(depot, change);
     }
+    while (!hf_list_is_empty(&slot->changes) && slot->load == HF_SLOT_UNKNOWN) { /* no memory to load it */
+        hf_change *change = HF_CONTAINER(hf_list_first(&slot->changes), hf_change, node);
+        change->status = hf_fail(&change->op, HF_ERR_NOMEM, "no memory to read a value of the depot");
+        finish(depot, change);
+    }
+    hf_slot_let_go(depot, slot);
+}
+
+void hf_change_release(hf_depot *depot, hf_change *change, hf_status status)
+{
+    hf_slot *slot = change->slot;
+    hf_assert(change->is_parked && slot != NULL && hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
+    change->is_parked = false;
+    change->status = status;
+    if (change->is_deciding) {
+        return; /* whoever decides it finishes it */
+    }
+    slot->holds++;
+    finish(depot, change);
+    hf_slot_run_changes(depot, slot);
     hf_slot_let_go(depot, slot);
 }
 
@@ -191,11 +272,8 @@ void hf_change_begin(hf_depot *depot, hf_change *change)
     }
     bool is_first = hf_list_is_empty(&slot->changes);
     hf_list_push_back(&slot->changes, &change->node);
-    if (is_first && hf_slot_know(depot, slot, NULL)) {
+    if (is_first) {
         hf_slot_run_changes(depot, slot);
-    } else if (is_first && slot->load == HF_SLOT_UNKNOWN) { /* no memory to load it */
-        change->status = hf_fail(&change->op, HF_ERR_NOMEM, "no memory to read a value of the depot");
-        finish(depot, change);
     }
 }
 

@@ -104,6 +104,7 @@ static void take_down(hf_depot *depot)
     hf_depot_drop_rows(depot);
     hf_assert(depot->slots.count == 0 && depot->flight_count == 0 && depot->works == 0); /* DP8 */
     (void)hf_cache_free(depot->memory);
+    hf_alias_drop_all(depot);
     free_spaces(depot);
     hf_heap_deinit(&depot->timers);
     hf_depot_unref(depot);
@@ -120,7 +121,8 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->options = *options;
     hf_list *lists[] = {&depot->inbox,      &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
                         &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
-                        &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers};
+                        &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers,
+                        &depot->alias_order};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }

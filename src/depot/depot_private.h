@@ -18,7 +18,9 @@
  * (`leave`).
  * depot-D4  A slot lives while somebody holds it: asks, a flight, watchers, changes, writes, a load.
  * depot-D5  What is visible is the entry with its pending writes folded in, in order (DP5); memory has the same.
- * depot-D6  Memory is changed after the commit, watchers and waiters hear of it after memory. */
+ * depot-D6  Memory is changed after the commit, watchers and waiters hear of it after memory.
+ * depot-D7  A key that got another name has an alias and no slot that can be found, no entry and no rows. Aliases lead to
+ * a key that has none. */
 #ifndef HF_DEPOT_DEPOT_PRIVATE_H
 #define HF_DEPOT_DEPOT_PRIVATE_H
 
@@ -72,6 +74,7 @@ typedef struct hf_depot_entry {
     uint64_t generation;     /* of its namespace, when it was validated */
     uint64_t generation_all; /* of the depot */
     uint64_t version;        /* of what is visible */
+    uint64_t revision;       /* the origin's own number; 0 = none */
 } hf_depot_entry;
 
 void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from); /* `to` is not initialised */
@@ -129,6 +132,7 @@ struct hf_depot_write {
     bool is_over;
     hf_status status;
     hf_failure_box *failure; /* NULL = HF_OK */
+    hf_value *id;            /* of its key */
     hf_list waiters;
 };
 
@@ -147,6 +151,7 @@ typedef struct hf_pending {
     bool is_held;   /* a change of it is being written: it is not sent meanwhile */
     bool is_old;    /* of an earlier process, which may have sent it: takes no newer value */
     bool is_forced; /* client wins: sent with their etag */
+    bool is_dropped; /* by an invalidation, while it is sent: not folded, and goes when it is answered */
     hf_conflict on_conflict;
     hf_value *data;     /* value or patch; NULL of a removal */
     hf_value *if_match; /* text; NULL = none */
@@ -168,6 +173,7 @@ typedef enum hf_slot_load { HF_SLOT_UNKNOWN, HF_SLOT_LOADING, HF_SLOT_KNOWN } hf
 
 typedef struct hf_depot_flight hf_depot_flight;
 typedef struct hf_change hf_change;
+typedef struct hf_alias hf_alias;
 
 struct hf_slot {
     hf_key_node key; /* in depot->slots; its bytes follow the struct */
@@ -231,7 +237,11 @@ struct hf_reply {
     hf_value *value;
     hf_value *etag;
     hf_value *last_modified;
-    int64_t max_age; /* -1 = not said */
+    int64_t max_age;   /* -1 = not said */
+    uint64_t revision; /* 0 = not said */
+    /* Of a create without an id: what was asked; NULL = the key may not change. */
+    const hf_depot_key *asked;
+    hf_value *key; /* packed; NULL = it stays */
     bool is_not_modified;
     bool has_class;
     hf_reply_class why;
@@ -277,7 +287,7 @@ struct hf_depot_flight {
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------- */
 
-enum { HF_CHANGE_WRITES_MAX = 6 };
+enum { HF_CHANGE_WRITES_OWN = 3 }; /* most changes write an entry and a row; the others get an array */
 #define HF_DEPOT_ROW_LEN_MAX ((size_t)64 * 1024 * 1024) /* a value of the largest size, with its etag */
 
 /* One change: what is to be written, and what happens when it is. */
@@ -293,10 +303,17 @@ struct hf_change {
     hf_depot_entry next; /* the entry afterwards */
     hf_snap *snap;       /* what is visible afterwards; NULL = the entry stays as it is */
     bool is_synced;      /* the commit must be durable */
-    hf_write writes[HF_CHANGE_WRITES_MAX];
-    size_t write_count;
-    hf_buf rows[HF_CHANGE_WRITES_MAX]; /* bytes of the records */
-    hf_list asks;                      /* callers that wait for it; under the lock */
+    hf_write *writes; /* what is written, in order: `own_writes`, or an array */
+    hf_buf *rows;     /* bytes of the records; the same */
+    size_t write_count, write_capacity;
+    hf_write own_writes[HF_CHANGE_WRITES_OWN];
+    hf_buf own_rows[HF_CHANGE_WRITES_OWN];
+    bool no_memory; /* a write did not fit: the change fails */
+    hf_buf spilled; /* takes the bytes of such a write */
+    bool is_parked; /* decided, but it waits for a change of another key (hf_change_release) */
+    bool is_deciding;
+    bool follows; /* goes with its key when the key gets another name */
+    hf_list asks; /* callers that wait for it; under the lock */
     hf_depot_flight *flight;
     hf_pending *row;
     hf_space *space;
@@ -304,7 +321,8 @@ struct hf_change {
     bool is_ignored;  /* nothing changes */
     bool is_answer;   /* the base is what the origin answered to a write */
     hf_pending *mate; /* the row that takes the new value */
-    hf_value *merged; /* of a conflict; a reference */
+    hf_value *merged; /* of a conflict, or two patches in one; a reference */
+    hf_alias *alias;  /* of a move; owned */
     void *what;       /* of a send */
     hf_status status;
     uint64_t number;
@@ -327,8 +345,9 @@ struct hf_watcher {
     bool has_value;            /* it was shown one, and not GONE after it */
     bool is_loading;           /* it was told LOADING, and nothing after it */
     hf_node in_all;            /* in depot->all_watchers */
-    hf_depot_event *events;    /* a ring */
+    hf_depot_event *events;    /* a ring of `capacity` places, and one for REKEYED */
     size_t first, count;
+    bool is_rekeyed; /* REKEYED is in the ring */
     uint64_t dropped;
     bool is_closed; /* the depot is gone */
     hf_list waiters;
@@ -357,7 +376,7 @@ void hf_depot_keep_house(hf_depot *depot);
 
 /* ---- The depot --------------------------------------------------------------------------------------------------- */
 
-enum { HF_ORIGINS = 64 };
+enum { HF_ORIGINS = 64, HF_VOIDED = 64 };
 
 struct hf_depot {
     hf_spin lock; /* first: hf_wait.object. Guards inbox, is_driven, waiters' lists, users, keeper */
@@ -390,6 +409,9 @@ struct hf_depot {
     _Atomic(uint64_t) hard;
     uint64_t generation_last, hard_last; /* as decided; may not be written yet */
     uint64_t stir;                       /* counts writes and invalidations, over all keys */
+    /* `stir` of the last invalidation of a key, and of the last hard one, by the hash of the key: for keys that have no
+     * slot yet when a write begins that will become theirs. */
+    uint64_t voided[HF_VOIDED], hard_voided[HF_VOIDED];
 
     hf_list all_flights;
     hf_list all_watchers;
@@ -414,6 +436,10 @@ struct hf_depot {
     hf_list committing;       /* changes of the commit under way */
     bool is_committing;
     hf_status broken; /* the source takes nothing any more */
+
+    hf_keys aliases;     /* by the old key */
+    hf_list alias_order; /* the oldest first */
+    hf_depot_timer_node alias_timer;
 
     hf_heap timers;  /* watchers' refreshes, sends that wait; monotonic */
     hf_list senders; /* slots with a write that may be sent now */
@@ -512,7 +538,7 @@ static inline const char *hf_value_text(const hf_value *value)
 
 /* ---- slot.c ------------------------------------------------------------------------------------------------------ */
 
-/* Finds or makes the slot of a key, and holds it. NULL = no memory. */
+/* Finds or makes the slot of a key, or of the one that it is an alias of, and holds it. NULL = no memory. */
 hf_slot *hf_slot_hold(hf_depot *depot, hf_str key);
 void hf_slot_let_go(hf_depot *depot, hf_slot *slot);
 static inline hf_str hf_slot_key(const hf_slot *slot)
@@ -530,6 +556,15 @@ hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask);
 hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
                        const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
                        bool *ret_is_pending);
+/* The same for the writes of two keys in one, as hf_slot_take_rows orders them; without `except`. */
+void hf_slot_fold_both(hf_depot *depot, const hf_slot *slot, const hf_slot *other, const hf_pending *except,
+                       const hf_depot_entry *entry, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
+                       bool *ret_is_pending);
+/* The writes of `other`, but for `except`, become those of `slot`: by sequence, but none before one that is being
+ * sent. */
+void hf_slot_take_rows(hf_depot *depot, hf_slot *slot, hf_slot *other, const hf_pending *except);
+/* The first write that is not dead; NULL = none. */
+hf_pending *hf_slot_first_row(const hf_slot *slot);
 /* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
 void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
@@ -544,6 +579,8 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
 void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight);
 /* The same for an ask, which has a reference. */
 void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight);
+/* The key of the slot got another name: those who wait ask again, by the new one. */
+void hf_flight_redirect(hf_depot *depot, hf_slot *slot);
 /* A refresh that belongs to the depot, if there is room for one. */
 void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency);
 /* At close: all flights end, and their waiters with this status. */
@@ -572,9 +609,14 @@ hf_change *hf_change_new(hf_depot *depot, hf_slot *slot); /* holds the slot; NUL
 void hf_change_free(hf_depot *depot, hf_change *change);
 /* Its turn comes after the changes of its key that are there. */
 void hf_change_begin(hf_depot *depot, hf_change *change);
-/* Adds a row of a table to the writes. */
+/* By `decide` of the first change of a key: it stays where it is, and nothing is written, until it is released. */
+void hf_change_release(hf_depot *depot, hf_change *change, hf_status status);
+/* Adds a row of a table to the writes. Without memory the change fails when it is decided. The key's text must live as
+ * long as the change. */
 hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key key);
 void hf_change_delete(hf_depot *depot, hf_change *change, hf_table table, hf_key key);
+/* By `decide`: what was put is not written after all. */
+void hf_change_write_nothing(hf_change *change);
 /* By `decide`, when `next` is set: makes the snapshot, counts the version, and adds the row of the entry to the
  * writes. */
 hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more);
@@ -605,8 +647,63 @@ void hf_pending_hold(hf_depot *depot, hf_pending *row);
 void hf_pending_end_all(hf_depot *depot);
 /* The same for handles of writes that are left. */
 void hf_depot_drop_rows(hf_depot *depot);
-/* A handle with two references, the row's and the caller's; NULL = no memory. */
-hf_depot_write *hf_depot_write_new(hf_depot *depot);
+/* A handle with two references, the row's and the caller's; NULL = no memory. Takes a reference of `id`. */
+hf_depot_write *hf_depot_write_new(hf_depot *depot, hf_value *id);
+/* The handles of the row hear of the id that its key has now. Without memory they keep the old one. */
+void hf_pending_rename(hf_pending *row, hf_str key);
+/* By `decide`, when `next` is set: folds and writes the entry without the writes of the key, which are deleted and not
+ * sent meanwhile. By `apply`: they go, and their callers hear of it when that was shown; or (a failure) stay. */
+hf_status hf_pending_decide_drop(hf_depot *depot, hf_change *change);
+void hf_pending_drop_all(hf_depot *depot, hf_slot *slot, hf_list *ret_gone);
+void hf_pending_tell_dropped(hf_depot *depot, hf_slot *slot, hf_list *gone);
+void hf_pending_keep_all(hf_depot *depot, hf_slot *slot);
+
+/* ---- tombstone.c ------------------------------------------------------------------------------------------------- */
+
+/* A date of HTTP, "Sun, 06 Nov 1994 08:49:37 GMT", as nanoseconds since 1970; -1 = it is none. */
+int64_t hf_tombstone_date(const char *text);
+/* Whether the entry is a delete that is remembered. */
+bool hf_tombstone_stands(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
+/* Whether a fetched value does not count under it. */
+bool hf_tombstone_hides(const hf_depot_entry *entry, const hf_value *last_modified, uint64_t revision);
+
+/* ---- alias.c: keys that got another name ------------------------------------------------------------------------- */
+
+enum { HF_ALIASES_MAX = 100000 }; /* as many as writes may wait */
+#define HF_ALIAS_NS (INT64_C(7) * 86400 * 1000000000)
+
+struct hf_alias {
+    hf_key_node from;  /* in depot->aliases */
+    hf_node node;      /* in depot->alias_order */
+    int64_t made_at;   /* wall */
+    bool is_forgotten; /* its row is being deleted */
+    size_t to_len;
+    char bytes[]; /* the old key, then the new one */
+};
+
+bool hf_key_is_provisional(hf_str key);
+/* `~` and 26 letters. Fails: HF_ERR_IO. */
+enum { HF_PROVISIONAL_LEN = 27 };
+hf_status hf_provisional_id(hf_op *op, hf_env *env, char ret_id[HF_PROVISIONAL_LEN]);
+/* NULL = no memory. It is not in the map yet. */
+hf_alias *hf_alias_new(hf_depot *depot, hf_str from, hf_str to, int64_t made_at);
+void hf_alias_free(hf_depot *depot, hf_alias *alias);
+static inline hf_str hf_alias_to(const hf_alias *alias)
+{
+    return hf_str_of_len(alias->bytes + alias->from.len, alias->to_len);
+}
+/* Takes it. Old ones go, now and then. */
+void hf_alias_add(hf_depot *depot, hf_alias *alias);
+/* The key that this one stands for: itself, if there is no alias. */
+hf_str hf_alias_follow(const hf_depot *depot, hf_str key);
+void hf_alias_drop_all(hf_depot *depot);
+
+/* ---- move.c: a key gets another name ----------------------------------------------------------------------------- */
+
+typedef struct hf_sending hf_sending;
+/* By `decide` of the answer to a create, which is parked: entry, writes and watchers go to the key in the reply, in one
+ * commit; then the change is released. Fails: HF_ERR_NOMEM. */
+hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one);
 
 /* ---- send.c ------------------------------------------------------------------------------------------------------ */
 
@@ -625,6 +722,11 @@ void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status);
 /* After an invalidation: watchers that are not local fetch again. */
 void hf_watch_again(hf_depot *depot, hf_slot *slot);
 void hf_watch_close_all(hf_depot *depot);
+
+/* The watchers of `from` go to `to`, and hear of it; `key`: its bytes. Then hf_watch_show shows them its value. */
+void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key);
+/* Those that have nothing fresh fetch. */
+void hf_watch_moved(hf_depot *depot, hf_slot *slot);
 
 /* The slot's flight is over: no watcher holds it any more. */
 void hf_watch_landed(hf_slot *slot);
@@ -660,5 +762,7 @@ void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row);
 bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool *ret_no_memory);
 void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard);
 bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard);
+void hf_row_put_alias(hf_buf *out, hf_str to, int64_t made_at);
+bool hf_row_get_alias(hf_str bytes, hf_str *ret_to, int64_t *ret_made_at);
 
 #endif

@@ -10,7 +10,10 @@
 
 #include "base/canary.h"
 
-enum { ROUNDS_MAX = 3 };
+enum {
+    ROUNDS_MAX = 3,
+    RENEWED_LEN_MAX = 4096 /* the age of a value up to this length is renewed in the file, too: about a page is written */
+};
 
 /* ---- Whether the origin may be asked ----------------------------------------------------------------------------- */
 
@@ -322,6 +325,32 @@ void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency)
     }
 }
 
+void hf_flight_redirect(hf_depot *depot, hf_slot *slot)
+{
+    hf_depot_flight *flight = slot->flight;
+    if (flight == NULL) {
+        return;
+    }
+    flight->refs++;
+    flight->is_void = true; /* what it brings is about the old name */
+    if (flight->is_refresh) {
+        hf_assert(flight->holders > 0);
+        flight->is_refresh = false;
+        depot->refreshes--;
+        hf_flight_get_off(depot, flight);
+    }
+    for (hf_ask *ask = hf_depot_unpark(depot, &flight->waiters); ask != NULL;
+         ask = hf_depot_unpark(depot, &flight->waiters)) {
+        hf_assert(ask->flight == flight && ask->slot == slot);
+        ask->flight = NULL;
+        ask->slot = NULL;
+        hf_flight_leave(depot, flight);
+        hf_slot_let_go(depot, slot);
+        ask->post.act(depot, &ask->post);
+    }
+    flight_unref(depot, flight);
+}
+
 void hf_depot_start_flights(hf_depot *depot)
 {
     for (int i = 0; i < 3; i++) {
@@ -369,41 +398,6 @@ static void conclude(hf_depot *depot, hf_depot_flight *flight)
     flight_unref(depot, flight);
 }
 
-/* A date of HTTP, "Sun, 06 Nov 1994 08:49:37 GMT", as nanoseconds since 1970; -1 = it is none. */
-static int64_t date_of(const hf_value *text)
-{
-    static const char MONTHS[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    const char *at = hf_value_text(text);
-    if (at == NULL || strlen(at) != 29 || at[3] != ',' || strcmp(at + 26, "GMT") != 0) {
-        return -1;
-    }
-    int number[5] = {0}; /* day, year, hour, minute, second */
-    static const struct {
-        int from, len;
-    } PLACES[5] = {{5, 2}, {12, 4}, {17, 2}, {20, 2}, {23, 2}};
-    for (int i = 0; i < 5; i++) {
-        for (int j = 0; j < PLACES[i].len; j++) {
-            char digit = at[PLACES[i].from + j];
-            if (digit < '0' || digit > '9') {
-                return -1;
-            }
-            number[i] = number[i] * 10 + (digit - '0');
-        }
-    }
-    char name[4] = {at[8], at[9], at[10], '\0'};
-    const char *found = strstr(MONTHS, name);
-    if (found == NULL || (found - MONTHS) % 3 != 0) {
-        return -1;
-    }
-    int64_t month = (found - MONTHS) / 3 + 1;
-    int64_t year = number[1] - (month <= 2);
-    int64_t era = year / 400;
-    int64_t of_era = year - era * 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + number[0] - 1;
-    int64_t days = era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-    return (((days * 24 + number[2]) * 60 + number[3]) * 60 + number[4]) * INT64_C(1000000000);
-}
-
 /* The entry after a fetch that brought something. */
 static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_depot_entry *next)
 {
@@ -417,6 +411,7 @@ static void decide_success(hf_depot *depot, const hf_depot_flight *flight, hf_de
         next->etag = hf_value_ref(reply->etag);
         next->last_modified = hf_value_ref(reply->last_modified);
         next->max_age = reply->max_age;
+        next->revision = reply->revision;
     } else if (reply->max_age >= 0) {
         next->max_age = reply->max_age;
     }
@@ -481,15 +476,13 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     hf_entry_copy(&change->next, &slot->entry);
     change->place = HF_DEPOT_FETCHER;
-    if (flight->status == HF_OK && slot->entry.kind == HF_ENTRY_DELETED && flight->reply.value != NULL &&
-        !hf_entry_is_unusable(depot, slot->space, &slot->entry) &&
-        hf_rule_age(hf_depot_wall(depot), slot->entry.validated_at) <= HF_TOMBSTONE_NS &&
-        date_of(flight->reply.last_modified) <= slot->entry.validated_at) {
-        change->is_ignored = true; /* from before the delete */
+    bool is_absent = flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND;
+    bool is_answer = flight->status == HF_OK || is_absent;
+    if (is_answer && hf_tombstone_stands(depot, slot->space, &slot->entry) && !HF_CANARY(HF_BUG_TOMBSTONE_IGNORED) &&
+        (is_absent || hf_tombstone_hides(&slot->entry, flight->reply.last_modified, flight->reply.revision))) {
+        change->is_ignored = true; /* from before the delete, or nothing new */
         return HF_OK;
     }
-    bool is_answer =
-        flight->status == HF_OK || (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND);
     /* The answer to a write is newer than what this one asked. */
     if (is_answer && flight->answers != slot->answers && !HF_CANARY(HF_BUG_OLDER_THAN_ANSWER)) {
         if (!serves_all(depot, flight)) {
@@ -503,7 +496,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     if (flight->status == HF_OK) {
         decide_success(depot, flight, &change->next);
-    } else if (flight->status == HF_ERR_NOT_FOUND && flight->why == HF_REPLY_NOT_FOUND) {
+    } else if (is_absent) {
         decide_absent(depot, flight, &change->next);
     } else {
         change->next.failures++;
@@ -511,10 +504,8 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
             hf_depot_wall(depot) + hf_rule_backoff(change->next.failures, hf_depot_chance(depot));
     }
     HF_TRY(hf_change_fold(depot, change, NULL, NULL));
-    if (flight->status == HF_OK && flight->reply.value == NULL && change->write_count > 0) {
-        /* The value is on the disk already; that it was confirmed is kept in memory only. */
-        change->write_count = 0;
-        hf_buf_deinit(&change->rows[0]);
+    if (flight->status == HF_OK && flight->reply.value == NULL && hf_value_len(change->next.value) > RENEWED_LEN_MAX) {
+        hf_change_write_nothing(change); /* a long value is not written again for its age */
     }
     return HF_OK;
 }

@@ -10,7 +10,7 @@
 
 bool hf_pending_is_folded(const hf_pending *row)
 {
-    return row->state != HF_ROW_DEAD && !row->is_origin_first;
+    return row->state != HF_ROW_DEAD && !row->is_origin_first && !row->is_dropped;
 }
 
 size_t hf_pending_len(const hf_pending *row)
@@ -80,6 +80,90 @@ void hf_pending_hold(hf_depot *depot, hf_pending *row)
     hf_assert((row->state != HF_ROW_SENDING || HF_CANARY(HF_BUG_COALESCED_INTO_SENT)) && !row->is_held);
     row->is_held = true;
     hf_depot_look_at_sends(depot, row->slot);
+}
+
+/* ---- All writes of a key are dropped ------------------------------------------------------------------------------ */
+
+/* Folds as if they had gone. */
+static hf_status fold_without(hf_depot *depot, hf_change *change)
+{
+    hf_pending *sending = change->slot->sending;
+    bool was_dropped = sending != NULL && sending->is_dropped; /* by an earlier invalidation */
+    HF_LIST_EACH(node, &change->slot->rows)
+    {
+        HF_CONTAINER(node, hf_pending, node)->is_dropped = true;
+    }
+    hf_status status = hf_change_fold(depot, change, NULL, NULL);
+    HF_LIST_EACH(node, &change->slot->rows)
+    {
+        HF_CONTAINER(node, hf_pending, node)->is_dropped = false;
+    }
+    if (was_dropped) {
+        sending->is_dropped = true;
+    }
+    return status;
+}
+
+hf_status hf_pending_decide_drop(hf_depot *depot, hf_change *change)
+{
+    hf_slot *slot = change->slot;
+    HF_TRY(fold_without(depot, change));
+    HF_LIST_EACH(node, &slot->rows)
+    {
+        hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        hf_pending_delete(depot, change, row);
+        if (row->state != HF_ROW_SENDING && !row->is_origin_first) {
+            hf_pending_hold(depot, row);
+        }
+    }
+    change->is_synced = true; /* they must not come back */
+    return HF_OK;
+}
+
+void hf_pending_keep_all(hf_depot *depot, hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->rows)
+    {
+        HF_CONTAINER(node, hf_pending, node)->is_held = false;
+    }
+    hf_depot_look_at_sends(depot, slot);
+}
+
+void hf_pending_drop_all(hf_depot *depot, hf_slot *slot, hf_list *ret_gone)
+{
+    hf_list_init(ret_gone);
+    HF_LIST_EACH(node, &slot->rows)
+    {
+        hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        row->is_held = false;
+        if (row->is_origin_first) { /* a call under way, not a write that waits */
+            continue;
+        }
+        if (row->state == HF_ROW_SENDING) {
+            hf_assert(slot->sending == row);
+            row->is_dropped = true;
+        } else {
+            hf_pending_unlink(depot, row);
+            hf_list_push_back(ret_gone, &row->node);
+        }
+    }
+    hf_depot_look_at_sends(depot, slot);
+}
+
+void hf_pending_tell_dropped(hf_depot *depot, hf_slot *slot, hf_list *gone)
+{
+    hf_failure_box *failure =
+        hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_invalidate", "the write was dropped", NULL);
+    for (hf_node *node = hf_list_pop_front(gone); node != NULL; node = hf_list_pop_front(gone)) {
+        hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        hf_assert(row->slot == slot && row->state != HF_ROW_SENDING);
+        hf_pending_over(depot, row, HF_ERR_CANCELED, failure);
+        hf_pending_free(depot, row); /* not the last hold: the change has one */
+    }
+    if (slot->sending != NULL && slot->sending->is_dropped) {
+        hf_pending_over(depot, slot->sending, HF_ERR_CANCELED, failure);
+    }
+    hf_box_unref(failure);
 }
 
 /* ---- The end of a write ------------------------------------------------------------------------------------------ */
@@ -152,17 +236,56 @@ void hf_pending_end_all(hf_depot *depot)
 
 /* ---- Handles ----------------------------------------------------------------------------------------------------- */
 
-hf_depot_write *hf_depot_write_new(hf_depot *depot)
+hf_depot_write *hf_depot_write_new(hf_depot *depot, hf_value *id)
 {
     hf_env *env = hf_env_posix();
+    hf_assert(id != NULL && hf_value_len(id) > 0);
     hf_depot_write *write = env->ops->allocate(env, sizeof *write, _Alignof(hf_depot_write));
     if (write != NULL) {
         memset(write, 0, sizeof *write);
         write->rt = depot->rt;
+        write->id = hf_value_ref(id);
         atomic_store_explicit(&write->refs, 2, memory_order_relaxed); /* the row's and the caller's */
         hf_list_init(&write->waiters);
     }
     return write;
+}
+
+void hf_pending_rename(hf_pending *row, hf_str key)
+{
+    hf_depot_key parts;
+    hf_value *id = NULL;
+    bool is_key = hf_depot_key_unpack(key, &parts);
+    hf_assert(is_key);
+    if (row->handle_count == 0 || hf_value_copy(parts.id, parts.id_len, &id) != HF_OK) {
+        return;
+    }
+    for (size_t i = 0; i < row->handle_count; i++) {
+        hf_depot_write *write = row->handles[i];
+        hf_spin_lock(&write->lock);
+        hf_value *old = write->id;
+        write->id = hf_value_ref(id);
+        hf_spin_unlock(&write->lock);
+        hf_value_unref(old);
+    }
+    hf_value_unref(id);
+}
+
+hf_status hf_depot_write_key(const hf_depot_write *write, hf_depot_id *ret_id)
+{
+    HF_VERB_ENTER(self, hf_depot_write_key, write != NULL ? write->rt : NULL);
+    if (write == NULL || ret_id == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_depot_write_key needs a write and a place for the id"));
+    }
+    hf_depot_write *own = (hf_depot_write *)(uintptr_t)write; /* for its lock */
+    hf_spin_lock(&own->lock);
+    hf_value *id = hf_value_ref(own->id);
+    hf_spin_unlock(&own->lock);
+    ret_id->len = hf_value_len(id);
+    hf_assert(ret_id->len <= sizeof ret_id->bytes);
+    memcpy(ret_id->bytes, hf_value_data(id), ret_id->len);
+    hf_value_unref(id);
+    HF_LEAVE(self, HF_OK);
 }
 
 static const hf_wait_kind WAIT = {"hf_depot_write_wait", hf_wait_abort_linked};
@@ -206,5 +329,6 @@ void hf_depot_write_free(hf_depot_write *write)
     }
     hf_env *env = hf_env_posix();
     hf_box_unref(write->failure);
+    hf_value_unref(write->id);
     env->ops->release(env, write, sizeof *write);
 }

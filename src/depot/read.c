@@ -101,6 +101,10 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
         }
         return;
     }
+    if (flight->status == HF_ERR_NOT_FOUND && slot->snap->is_pending && slot->snap->kind == HF_ENTRY_VALUE) {
+        serve(depot, ask, slot->snap, &at); /* the origin has none, but a write makes one */
+        return;
+    }
     if (hf_rule_serves_stale(&ask->rule, &at, flight->why)) {
         ask->place = HF_DEPOT_MEMORY;
         serve(depot, ask, slot->snap, &at);

@@ -13,7 +13,10 @@ void hf_reply_clear(hf_reply *reply)
     hf_value_unref(reply->value);
     hf_value_unref(reply->etag);
     hf_value_unref(reply->last_modified);
+    hf_value_unref(reply->key);
+    const hf_depot_key *asked = reply->asked;
     hf_reply_init(reply, reply->rt, reply->value_max);
+    reply->asked = asked;
 }
 
 /* A reply comes from the library, so it has a runtime. */
@@ -80,6 +83,44 @@ hf_status hf_reply_last_modified(hf_reply *reply, const char *last_modified)
     hf_status status = check_text(self, "hf_reply_last_modified", last_modified);
     hf_leave(self);
     return status == HF_OK ? set_text(&reply->last_modified, last_modified) : status;
+}
+
+hf_status hf_reply_revision(hf_reply *reply, uint64_t revision)
+{
+    ENTER(self, hf_reply_revision, reply);
+    if (revision == 0) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "a revision must be above 0"));
+    }
+    reply->revision = revision;
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_reply_key(hf_reply *reply, hf_depot_key key)
+{
+    ENTER(self, hf_reply_key, reply);
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    hf_op_init(&op);
+    if (reply->asked == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only a create without an id can be answered with another key"));
+    }
+    if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
+        HF_LEAVE(self, hf_op_end(self, &op));
+    }
+    if (strcmp(key.ns, reply->asked->ns) != 0 || strcmp(key.type, reply->asked->type) != 0) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "a key cannot go from '%.100s' '%.100s' to another namespace or type",
+                                 reply->asked->ns, reply->asked->type));
+    }
+    bool is_same = key.id_len == reply->asked->id_len && memcmp(key.id, reply->asked->id, key.id_len) == 0;
+    if (!is_same && hf_key_is_provisional(hf_str_of_len(bytes.bytes, bytes.len))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "'~' and 26 letters is a provisional id: the origin needs others"));
+    }
+    hf_leave(self);
+    hf_value *value = NULL;
+    HF_TRY(hf_value_copy(bytes.bytes, bytes.len, &value));
+    hf_value_unref(reply->key);
+    reply->key = value;
+    return HF_OK;
 }
 
 hf_status hf_reply_max_age(hf_reply *reply, hf_span max_age)

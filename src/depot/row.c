@@ -2,7 +2,8 @@
  * texts have their length before them. The first byte is the version. */
 #include "depot/depot_private.h"
 
-enum { ENTRY_VERSION = 1, PENDING_VERSION = 1, SPACE_VERSION = 1 };
+/* An entry of version 2 has a revision at its end. */
+enum { ENTRY_VERSION = 1, ENTRY_VERSION_REVISION = 2, PENDING_VERSION = 1, SPACE_VERSION = 1, ALIAS_VERSION = 1 };
 
 static void put_number(hf_buf *out, uint64_t number)
 {
@@ -120,7 +121,8 @@ static bool is_whole(const reader *in)
 
 void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry)
 {
-    put_number(out, ENTRY_VERSION);
+    hf_assert((entry->value != NULL) == (entry->kind == HF_ENTRY_VALUE));
+    put_number(out, entry->revision != 0 ? ENTRY_VERSION_REVISION : ENTRY_VERSION);
     put_number(out, (uint64_t)entry->kind << 1 | entry->is_unusable);
     put_number(out, entry->version);
     put_signed(out, entry->validated_at);
@@ -132,11 +134,15 @@ void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry)
     put_value(out, entry->etag);
     put_value(out, entry->last_modified);
     put_value(out, entry->value);
+    if (entry->revision != 0) {
+        put_number(out, entry->revision);
+    }
 }
 
 bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory)
 {
-    reader in = reader_of(bytes, ENTRY_VERSION);
+    bool has_revision = bytes.len > 0 && bytes.data[0] == ENTRY_VERSION_REVISION;
+    reader in = reader_of(bytes, has_revision ? ENTRY_VERSION_REVISION : ENTRY_VERSION);
     uint64_t kind = get_number(&in);
     hf_depot_entry entry = {.kind = (hf_depot_entry_kind)(kind >> 1), .is_unusable = (kind & 1) != 0};
     in.is_bad = in.is_bad || kind >> 1 > HF_ENTRY_DELETED;
@@ -150,6 +156,7 @@ bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memo
     entry.etag = get_text(&in);
     entry.last_modified = get_text(&in);
     entry.value = get_value(&in);
+    entry.revision = has_revision ? get_number(&in) : 0;
     bool is_good = is_whole(&in) && (entry.value != NULL) == (entry.kind == HF_ENTRY_VALUE);
     *ret_no_memory = in.no_memory;
     if (!is_good) {
@@ -192,7 +199,7 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
     uint64_t verb = get_number(&in);
     uint64_t flags = get_number(&in);
     uint64_t policy = get_number(&in);
-    in.is_bad = in.is_bad || verb > HF_WRITE_REMOVE || flags > 7 || policy > HF_CONFLICT_MERGE;
+    in.is_bad = in.is_bad || verb > HF_WRITE_CREATE || flags > 7 || policy > HF_CONFLICT_MERGE;
     row.verb = (hf_write_verb)verb;
     row.state = (flags & 1) != 0 ? HF_ROW_DEAD : HF_ROW_WAITING;
     row.if_none = (flags & 2) != 0;
@@ -240,4 +247,23 @@ bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard
     *ret_generation = get_number(&in);
     *ret_hard = get_number(&in);
     return is_whole(&in) && *ret_hard <= *ret_generation;
+}
+
+/* ---- Aliases ----------------------------------------------------------------------------------------------------- */
+
+void hf_row_put_alias(hf_buf *out, hf_str to, int64_t made_at)
+{
+    put_number(out, ALIAS_VERSION);
+    put_signed(out, made_at);
+    put_number(out, to.len);
+    hf_buf_put(out, to.data, to.len);
+}
+
+bool hf_row_get_alias(hf_str bytes, hf_str *ret_to, int64_t *ret_made_at)
+{
+    reader in = reader_of(bytes, ALIAS_VERSION);
+    hf_depot_key parts;
+    *ret_made_at = get_signed(&in);
+    *ret_to = get_bytes(&in, get_number(&in));
+    return is_whole(&in) && hf_depot_key_unpack(*ret_to, &parts);
 }

@@ -9,18 +9,6 @@
 
 /* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
-static hf_pending *first_live(const hf_slot *slot)
-{
-    HF_LIST_EACH(node, &slot->rows)
-    {
-        hf_pending *row = HF_CONTAINER(node, hf_pending, node);
-        if (row->state != HF_ROW_DEAD) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 static void ring_send(hf_depot *depot, hf_depot_timer_node *timer)
 {
     hf_depot_look_at_sends(depot, HF_CONTAINER(timer, hf_slot, send_timer));
@@ -28,7 +16,7 @@ static void ring_send(hf_depot *depot, hf_depot_timer_node *timer)
 
 void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
 {
-    hf_pending *row = first_live(slot);
+    hf_pending *row = hf_slot_first_row(slot);
     if (hf_node_is_linked(&slot->in_senders)) {
         hf_list_remove(&slot->in_senders);
     }
@@ -56,7 +44,7 @@ void hf_depot_look_at_all_sends(hf_depot *depot)
     HF_LIST_EACH(node, &depot->rows)
     {
         hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
-        if (first_live(row->slot) == row) {
+        if (hf_slot_first_row(row->slot) == row) {
             row->next_try.ns = 0;
             hf_depot_look_at_sends(depot, row->slot);
         }
@@ -102,7 +90,7 @@ static const hf_work_kind SEND = {send_run, send_end, send_unref};
 
 static bool start_send(hf_depot *depot, hf_slot *slot)
 {
-    hf_pending *row = first_live(slot);
+    hf_pending *row = hf_slot_first_row(slot);
     hf_sending *one = hf_rt_alloc(depot->rt, sizeof *one);
     if (one == NULL) {
         return false;
@@ -114,6 +102,7 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
     one->depot = depot;
     one->slot = slot;
     one->row = row;
+    one->began = depot->stir;
     one->voids = slot->voids;
     one->hard_voids = slot->hard_voids;
     one->generation = atomic_load_explicit(&slot->space->generation, memory_order_relaxed);
@@ -131,6 +120,9 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
     hf_pending_id(row, one->request.id);
     bool is_key = hf_depot_key_unpack(hf_slot_key(slot), &one->request.key);
     hf_assert(is_key);
+    if (row->verb == HF_WRITE_CREATE && hf_key_is_provisional(hf_slot_key(slot))) {
+        one->reply.asked = &one->request.key;
+    }
     one->work.kind = &SEND;
     one->work.lock = &depot->lock;
     one->work.name = depot->name;
@@ -146,7 +138,7 @@ void hf_depot_start_sends(hf_depot *depot)
     while (!depot->is_ending && depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
         hf_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_slot, in_senders);
         if (!start_send(depot, slot)) {
-            hf_pending *row = first_live(slot);
+            hf_pending *row = hf_slot_first_row(slot);
             row->next_try.ns = hf_rt_now(depot->rt).ns + INT64_C(1000000000);
             hf_depot_look_at_sends(depot, slot);
             return;

@@ -4,13 +4,14 @@
 
 #include "depot/depot_private.h"
 
-typedef struct hf_sending {
+struct hf_sending {
     hf_work work;
     hf_depot *depot;
     hf_slot *slot; /* held */
     hf_pending *row;
     hf_reply reply;
     hf_push_request request;
+    uint64_t began;                      /* depot->stir, when it began */
     uint64_t voids, hard_voids;          /* of the slot, when it began */
     uint64_t generation, generation_all; /* the same */
     unsigned origin;
@@ -20,8 +21,13 @@ typedef struct hf_sending {
     hf_status status;
     hf_failure_box *failure;
     hf_reply_class why;
-} hf_sending;
+};
 
+/* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an
+ * invalidation that came while the write was on its way (DP3): `is_void`, `is_hard`, and the generations of the moment
+ * when the send began. */
+void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *slot, hf_depot_entry *next,
+                        hf_value *value, bool is_void, bool is_hard);
 /* By the driver: the origin has answered, or not. */
 void hf_sending_answered(hf_depot *depot, hf_post *post);
 

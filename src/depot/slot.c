@@ -4,6 +4,7 @@
 
 hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
 {
+    key = hf_alias_follow(depot, key);
     uint64_t hash = hf_key_hash(depot->seed, key.data, key.len);
     hf_key_node *found = hf_keys_find(&depot->slots, hash, key.data, key.len);
     if (found != NULL) {
@@ -47,6 +48,19 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
     hf_rt_free(depot->rt, slot, sizeof *slot + slot->key.len);
 }
 
+hf_pending *hf_slot_first_row(const hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->rows)
+    {
+        hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        hf_assert(row->slot == slot); /* depot-D4 */
+        if (row->state != HF_ROW_DEAD) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
 /* ---- Folding ----------------------------------------------------------------------------------------------------- */
 
 /* Takes and gives a reference in `*value`. */
@@ -54,6 +68,7 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry
 {
     hf_value *next = NULL;
     switch (row->verb) {
+    case HF_WRITE_CREATE:
     case HF_WRITE_REPLACE:
         next = hf_value_ref(row->data);
         *kind = HF_ENTRY_VALUE;
@@ -109,6 +124,74 @@ hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entr
     *ret_value = value;
     *ret_is_pending = is_pending;
     return HF_OK;
+}
+
+static const hf_pending *row_at(const hf_slot *slot, hf_node *node)
+{
+    return node != &slot->rows.head ? HF_CONTAINER(node, hf_pending, node) : NULL;
+}
+
+/* Which of two is the next. `passed`: the one that is being sent comes first, whatever is before it. */
+static bool comes_first(const hf_pending *row, const hf_pending *other, bool passed)
+{
+    return row != NULL && (other == NULL || !passed || row->sequence < other->sequence);
+}
+
+void hf_slot_fold_both(hf_depot *depot, const hf_slot *slot, const hf_slot *other, const hf_pending *except,
+                       const hf_depot_entry *entry, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
+                       bool *ret_is_pending)
+{
+    hf_assert(slot != other && slot->space == other->space && except->slot == other);
+    bool is_gone = hf_entry_is_gone(depot, slot->space, entry); /* DP3 */
+    hf_depot_entry_kind kind = is_gone ? HF_ENTRY_NONE : entry->kind;
+    hf_value *value = is_gone ? NULL : hf_value_ref(entry->value);
+    bool is_pending = false;
+    bool passed = slot->sending == NULL;
+    hf_node *mine = slot->rows.head.next;
+    hf_node *theirs = other->rows.head.next;
+    for (;;) {
+        const hf_pending *row = row_at(slot, mine);
+        const hf_pending *their = row_at(other, theirs);
+        if (row == NULL && their == NULL) {
+            break;
+        }
+        if (comes_first(row, their, passed)) {
+            mine = mine->next;
+            passed = passed || row == slot->sending;
+        } else {
+            row = their;
+            theirs = theirs->next;
+        }
+        if (row != except && hf_pending_is_folded(row) && fold_one(depot, row, &kind, &value) == HF_OK) {
+            is_pending = true;
+        }
+    }
+    *ret_kind = kind;
+    *ret_value = value;
+    *ret_is_pending = is_pending;
+}
+
+void hf_slot_take_rows(hf_depot *depot, hf_slot *slot, hf_slot *other, const hf_pending *except)
+{
+    HF_LIST_EACH(node, &other->rows)
+    {
+        hf_pending *row = HF_CONTAINER(node, hf_pending, node);
+        if (row == except) {
+            continue;
+        }
+        hf_assert(!row->is_held && row->state != HF_ROW_SENDING && row->slot == other); /* depot-D2 */
+        hf_list_remove(node);
+        hf_node *at = slot->rows.head.prev; /* it comes behind this one */
+        while (at != &slot->rows.head && HF_CONTAINER(at, hf_pending, node) != slot->sending &&
+               HF_CONTAINER(at, hf_pending, node)->sequence > row->sequence) {
+            at = at->prev;
+        }
+        hf_list_insert_before(at->next, node);
+        row->slot = slot;
+        slot->holds++;
+        hf_slot_let_go(depot, other);
+        hf_pending_rename(row, hf_slot_key(slot));
+    }
 }
 
 /* ---- Loading ----------------------------------------------------------------------------------------------------- */

@@ -102,6 +102,28 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
     return hf_fail(op, HF_ERR_NOMEM, "no memory for the writes of depot '%s'", depot->name);
 }
 
+static hf_status read_alias(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
+{
+    (void)arena;
+    hf_depot *depot = arg;
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body;
+    hf_str to;
+    int64_t made_at = 0;
+    if (hf_record_open(&bad, HF_TABLE_ALIAS, &row->key, row->value, &body) != HF_OK ||
+        !hf_row_get_alias(body, &to, &made_at) || !hf_key_is_provisional(row->key.text) || hf_key_is_provisional(to)) {
+        report_damage(depot, "alias", bad.message); /* the old key is not found any more; the new one is */
+        return HF_OK;
+    }
+    hf_alias *alias = hf_alias_new(depot, row->key.text, to, made_at);
+    if (alias == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the aliases of depot '%s'", depot->name);
+    }
+    hf_alias_add(depot, alias);
+    return HF_OK;
+}
+
 static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
 {
     hf_allocator memory = hf_env_memory(depot->rt->env);
@@ -136,6 +158,9 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
     hf_arena_deinit(&arena);
     if (status == HF_OK) {
         status = hf_store_each_row(op, store, memory, HF_TABLE_SPACE, NULL, NULL, read_space, depot);
+    }
+    if (status == HF_OK) {
+        status = hf_store_each_row(op, store, memory, HF_TABLE_ALIAS, NULL, NULL, read_alias, depot);
     }
     if (status == HF_OK) {
         status = hf_store_each_row(op, store, memory, HF_TABLE_PENDING, NULL, NULL, read_pending, depot);

@@ -14,15 +14,37 @@ static void event_drop(hf_depot_event *event)
     event->value = NULL;
 }
 
+/* Places of the ring. */
+static size_t places(const hf_watcher *watcher)
+{
+    return watcher->capacity + 1; /* REKEYED, which comes at most once, takes none of the others */
+}
+
 /* Under the watcher's lock: the place in the ring. */
 static hf_depot_event *event_at(hf_watcher *watcher, size_t i)
 {
-    return &watcher->events[(watcher->first + i) % watcher->capacity];
+    hf_assert(i < places(watcher));
+    return &watcher->events[(watcher->first + i) % places(watcher)];
 }
 
-static bool is_data(hf_depot_event_kind kind)
+typedef enum event_class { CLASS_DATA, CLASS_ERROR, CLASS_REKEYED } event_class;
+
+static event_class class_of(hf_depot_event_kind kind)
 {
-    return kind != HF_DEPOT_ERROR;
+    return kind == HF_DEPOT_ERROR ? CLASS_ERROR : kind == HF_DEPOT_REKEYED ? CLASS_REKEYED : CLASS_DATA;
+}
+
+/* Under the watcher's lock: the event that the new one takes the place of; `count` = none. */
+static size_t place_of(hf_watcher *watcher, hf_depot_event_kind kind)
+{
+    size_t at = watcher->count;
+    bool is_full = watcher->count - watcher->is_rekeyed == watcher->capacity;
+    for (size_t i = watcher->count; i > 0 && kind != HF_DEPOT_REKEYED; i--) {
+        event_class found = class_of(event_at(watcher, i - 1)->kind);
+        bool goes = watcher->mode == HF_FLOW_DROP_OLDEST ? is_full && found != CLASS_REKEYED : found == class_of(kind);
+        at = goes ? i - 1 : at; /* the oldest */
+    }
+    return at;
 }
 
 /* Takes the event. With conflation there is one of DATA, GONE or LOADING, and one ERROR. */
@@ -32,14 +54,7 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
     hf_depot_event old = {0};
     hf_fiber *self = hf_enter(depot->rt);
     hf_spin_lock(&watcher->lock);
-    size_t at = watcher->count;
-    if (watcher->mode != HF_FLOW_DROP_OLDEST) {
-        for (size_t i = 0; i < watcher->count; i++) {
-            if (is_data(event_at(watcher, i)->kind) == is_data(event.kind)) {
-                at = i;
-            }
-        }
-    }
+    size_t at = place_of(watcher, event.kind);
     if (at < watcher->count) { /* the newer one comes last */
         old = *event_at(watcher, at);
         for (size_t i = at; i + 1 < watcher->count; i++) {
@@ -47,12 +62,10 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
         }
         watcher->count--;
         watcher->dropped++;
-    } else if (watcher->count == watcher->capacity) {
-        old = *event_at(watcher, 0);
-        watcher->first = (watcher->first + 1) % watcher->capacity;
-        watcher->count--;
-        watcher->dropped++;
     }
+    hf_assert(event.kind != HF_DEPOT_REKEYED || !watcher->is_rekeyed);
+    hf_assert(watcher->count < places(watcher)); /* DP8 */
+    watcher->is_rekeyed = watcher->is_rekeyed || event.kind == HF_DEPOT_REKEYED;
     *event_at(watcher, watcher->count++) = event;
     if (HF_CANARY(HF_BUG_OLDER_VERSION) && watcher->count > 1) {
         hf_depot_event newest = *event_at(watcher, watcher->count - 1);
@@ -161,6 +174,42 @@ void hf_watch_again(hf_depot *depot, hf_slot *slot)
     }
 }
 
+void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key)
+{
+    hf_depot_event event = {.kind = HF_DEPOT_REKEYED};
+    bool is_key = hf_depot_key_unpack(hf_str_of_len(hf_value_data(key), hf_value_len(key)), &event.key);
+    hf_assert(is_key && from != to);
+    HF_LIST_EACH(node, &from->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        hf_depot_flight *flight = watcher->flight;
+        hf_assert(watcher->slot == from); /* depot-D4 */
+        watcher->flight = NULL;
+        if (flight != NULL) {
+            hf_flight_get_off(depot, flight);
+        }
+        hf_list_remove(node);
+        hf_list_push_back(&to->watchers, node);
+        watcher->slot = to;
+        to->holds++;
+        hf_slot_let_go(depot, from);
+        event.value = hf_value_ref(key);
+        give(depot, watcher, event);
+    }
+}
+
+void hf_watch_moved(hf_depot *depot, hf_slot *slot)
+{
+    HF_LIST_EACH(node, &slot->watchers)
+    {
+        hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+        if (watcher->rule.fresh != HF_FRESH_LOCAL && at.local != HF_LOCAL_FRESH && at.local != HF_LOCAL_DELETED) {
+            fetch_for(depot, watcher, HF_FRESH_CACHED);
+        }
+    }
+}
+
 static void ring(hf_depot *depot, hf_depot_timer_node *timer)
 {
     hf_watcher *watcher = HF_CONTAINER(timer, hf_watcher, timer);
@@ -260,7 +309,7 @@ static void watcher_free(hf_watcher *watcher)
     for (size_t i = 0; i < watcher->count; i++) {
         event_drop(event_at(watcher, i));
     }
-    env->ops->release(env, watcher->events, watcher->capacity * sizeof *watcher->events);
+    env->ops->release(env, watcher->events, places(watcher) * sizeof *watcher->events);
     env->ops->release(env, watcher, sizeof *watcher);
 }
 
@@ -287,7 +336,7 @@ static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *op
     }
     memset(watcher, 0, sizeof *watcher);
     watcher->capacity = options->mode != HF_FLOW_DROP_OLDEST ? 2 : options->capacity > 0 ? options->capacity : CAPACITY;
-    watcher->events = env->ops->allocate(env, watcher->capacity * sizeof *watcher->events, _Alignof(hf_depot_event));
+    watcher->events = env->ops->allocate(env, places(watcher) * sizeof *watcher->events, _Alignof(hf_depot_event));
     if (watcher->events == NULL) {
         env->ops->release(env, watcher, sizeof *watcher);
         return NULL;
@@ -359,8 +408,9 @@ hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, c
         bool is_closed = watcher->is_closed;
         if (has_event) {
             *ret_event = *event_at(watcher, 0);
-            watcher->first = (watcher->first + 1) % watcher->capacity;
+            watcher->first = (watcher->first + 1) % places(watcher);
             watcher->count--;
+            watcher->is_rekeyed = watcher->is_rekeyed && ret_event->kind != HF_DEPOT_REKEYED;
         } else if (!is_closed) {
             hf_list_push_back(&watcher->waiters, &wait.node);
         }

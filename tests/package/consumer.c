@@ -281,6 +281,10 @@ static hf_status push_user(void *state, const hf_push_request *request, hf_reply
 {
     (void)state;
     EXPECT(request->attempt >= 1 && strlen(request->id) == HF_WRITE_ID_LEN - 1);
+    if (request->verb == HF_WRITE_CREATE && ((const char *)request->key.id)[0] == '~') {
+        HF_TRY(hf_reply_key(reply, hf_depot_key_of("acme", "user", "43")));
+        HF_TRY(hf_reply_revision(reply, 1));
+    }
     return hf_reply_etag(reply, "e2");
 }
 
@@ -293,6 +297,32 @@ static hf_status append(void *state, const hf_value *value, const void *patch, s
     memcpy(text, had > 0 ? hf_value_data(value) : "", had);
     memcpy(text + had, patch, len);
     return hf_value_copy(text, had + len, ret_value);
+}
+
+static hf_status join_patches(void *state, const void *first, size_t first_len, const void *second, size_t second_len,
+                              hf_value **ret_patch)
+{
+    char text[16];
+    (void)state;
+    EXPECT(first_len + second_len <= sizeof text);
+    memcpy(text, first, first_len);
+    memcpy(text + first_len, second, second_len);
+    return hf_value_copy(text, first_len + second_len, ret_patch);
+}
+
+static hf_status create_users(hf_depot *users)
+{
+    hf_depot_id id;
+    HF_AUTO(hf_depot_write_free) hf_depot_write *write = NULL;
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    HF_TRY(hf_depot_create(users, hf_depot_key_of("acme", "user", "44"), "amy", 3, NULL));
+    HF_TRY(hf_depot_create(users, hf_depot_key_of("acme", "user", NULL), "dan", 3, &id, .ret_write = &write));
+    EXPECT(id.len == 27 && id.bytes[0] == '~');
+    HF_TRY(hf_depot_write_wait(write));
+    HF_TRY(hf_depot_get(users, hf_depot_key_of_bytes("acme", "user", id.bytes, id.len), &value));
+    HF_TRY(hf_depot_write_key(write, &id));
+    EXPECT(id.len == 2 && memcmp(id.bytes, "43", 2) == 0 && hf_value_len(value) == 3);
+    return hf_depot_invalidate(users, hf_depot_key_of("acme", "user", "44"), .hard = true, .drop_pending = true);
 }
 
 static hf_status write_users(hf_depot *users, hf_depot_key key)
@@ -308,6 +338,7 @@ static hf_status write_users(hf_depot *users, hf_depot_key key)
     HF_TRY(hf_depot_write_wait(write, .timeout = hf_seconds(30)));
     HF_TRY(hf_depot_put(users, key, "eve", 3, .mode = HF_DEPOT_ORIGIN_FIRST));
     HF_TRY(hf_depot_delete(users, key, .mode = HF_DEPOT_ORIGIN_FIRST));
+    HF_TRY(create_users(users));
     return hf_depot_delete(users, hf_depot_key_of("acme", "user", "7"));
 }
 
@@ -337,8 +368,8 @@ static hf_status use_depots(void)
     HF_AUTO(hf_depot_close) hf_depot *empty = NULL;
     HF_AUTO(hf_depot_close) hf_depot *users = NULL;
     HF_TRY(hf_depot_open("empty", &empty));
-    HF_TRY(hf_depot_open("users", &users, .fetch = fetch_user, .push = push_user, .apply = append, .file = file,
-                         .coalesce = HF_SPAN_OFF));
+    HF_TRY(hf_depot_open("users", &users, .fetch = fetch_user, .push = push_user, .apply = append,
+                         .combine = join_patches, .file = file, .coalesce = HF_SPAN_OFF));
     EXPECT(hf_depot_get(empty, key, &user) == HF_ERR_UNAVAILABLE);
     HF_TRY(hf_depot_get(users, key, &user, .fresh = HF_FRESH_NOW, .ret_info = &info));
     EXPECT(hf_value_len(user) == 3 && info.place == HF_DEPOT_FETCHER && strcmp(info.etag, "e1") == 0);

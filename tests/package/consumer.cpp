@@ -349,6 +349,10 @@ hf_status fetch_user(void *, const hf_fetch_request *request, hf_reply *reply)
 hf_status push_user(void *, const hf_push_request *request, hf_reply *reply)
 {
     EXPECT(request->attempt >= 1);
+    if (request->verb == HF_WRITE_CREATE) {
+        HF_TRY(hf_reply_key(reply, hf_depot_key_of("acme", "user", "43")));
+        HF_TRY(hf_reply_revision(reply, 1));
+    }
     return hf_reply_etag(reply, "e2");
 }
 
@@ -370,6 +374,13 @@ hf_status write_users(hf_depot *users, hf_depot_key key)
     HF_TRY(hf_depot_patch(users, key, "eve", 3, kept_options));
     HF_TRY(hf_depot_write_wait(write));
     HF_TRY(hf_depot_write_wait(write, patient_options));
+    hf_depot_id id;
+    HF_TRY(hf_depot_create(users, hf_depot_key_of("acme", "user", nullptr), "dan", 3, &id));
+    EXPECT(id.len == 27 && id.bytes[0] == '~');
+    HF_TRY(hf_depot_create(users, hf_depot_key_of("acme", "user", nullptr), "dan", 3, &id, write_options));
+    EXPECT(id.len == 2);
+    HF_TRY(hf_depot_write_key(write, &id));
+    EXPECT(id.len == key.id_len);
     HF_TRY(hf_depot_delete(users, key));
     HF_TRY(hf_depot_delete(users, key, write_options));
 #if __cplusplus >= 202002L
@@ -377,6 +388,8 @@ hf_status write_users(hf_depot *users, hf_depot_key key)
     HF_TRY(hf_depot_patch(users, key, "eve", 3, {.mode = HF_DEPOT_ORIGIN_FIRST}));
     HF_TRY(hf_depot_write_wait(write, {.timeout = hf_seconds(30)}));
     HF_TRY(hf_depot_delete(users, key, {.mode = HF_DEPOT_ORIGIN_FIRST}));
+    HF_TRY(hf_depot_create(users, hf_depot_key_of("acme", "user", nullptr), "dan", 3, &id,
+                           {.mode = HF_DEPOT_ORIGIN_FIRST}));
 #endif
     return HF_OK;
 }

@@ -210,6 +210,8 @@ static hf_status no_depot(void *arg)
     REFUSED(hf_depot_put(NULL, key, "x", 1), HF_ERR_MISUSE, "hf_depot_put needs a depot");
     REFUSED(hf_depot_patch(NULL, key, "x", 1), HF_ERR_MISUSE, "hf_depot_patch needs a depot");
     REFUSED(hf_depot_delete(NULL, key), HF_ERR_MISUSE, "hf_depot_delete needs a depot");
+    REFUSED(hf_depot_create(NULL, key, "x", 1, NULL), HF_ERR_MISUSE, "hf_depot_create needs a depot");
+    REFUSED(hf_depot_write_key(NULL, NULL), HF_ERR_MISUSE, "hf_depot_write_key needs a write");
     REFUSED(hf_depot_write_wait(NULL), HF_ERR_MISUSE, "hf_depot_write_wait needs a write");
     REFUSED(hf_depot_invalidate(NULL, key), HF_ERR_MISUSE, "hf_depot_invalidate needs a depot");
     REFUSED(hf_depot_invalidate_namespace(NULL, "ns"), HF_ERR_MISUSE, "hf_depot_invalidate_namespace needs a depot");
@@ -226,6 +228,8 @@ static hf_status no_depot(void *arg)
     REFUSED(hf_reply_not_modified(NULL), HF_ERR_MISUSE, "hf_reply_not_modified needs the reply");
     REFUSED(hf_reply_etag(NULL, "x"), HF_ERR_MISUSE, "hf_reply_etag needs the reply");
     REFUSED(hf_reply_last_modified(NULL, "x"), HF_ERR_MISUSE, "hf_reply_last_modified needs the reply");
+    REFUSED(hf_reply_revision(NULL, 1), HF_ERR_MISUSE, "hf_reply_revision needs the reply");
+    REFUSED(hf_reply_key(NULL, key), HF_ERR_MISUSE, "hf_reply_key needs the reply");
     REFUSED(hf_reply_max_age(NULL, hf_seconds(1)), HF_ERR_MISUSE, "hf_reply_max_age needs the reply");
     REFUSED(hf_reply_fail(NULL, HF_REPLY_UNKNOWN), HF_ERR_MISUSE, "hf_reply_fail needs the reply");
     HF_CHECK(hf_depot_close(NULL) == HF_OK && hf_watcher_close(NULL) == HF_OK && hf_watcher_dropped(NULL) == 0);

@@ -119,6 +119,7 @@ CALL(depot_get, hf_depot_get_with(NULL, NO_KEY, NULL, options))
 CALL(depot_put, hf_depot_put_with(NULL, NO_KEY, NULL, 0, options))
 CALL(depot_patch, hf_depot_patch_with(NULL, NO_KEY, NULL, 0, options))
 CALL(depot_delete, hf_depot_delete_with(NULL, NO_KEY, options))
+CALL(depot_create, hf_depot_create_with(NULL, NO_KEY, NULL, 0, NULL, options))
 CALL(depot_write_wait, hf_depot_write_wait_with(NULL, options))
 CALL(depot_invalidate, hf_depot_invalidate_with(NULL, NO_KEY, options))
 CALL(depot_invalidate_namespace, hf_depot_invalidate_namespace_with(NULL, NULL, options))
@@ -219,6 +220,7 @@ static const struct {
     {"hf_depot_put", depot_put},
     {"hf_depot_patch", depot_patch},
     {"hf_depot_delete", depot_delete},
+    {"hf_depot_create", depot_create},
     {"hf_depot_write_wait", depot_write_wait},
     {"hf_depot_invalidate", depot_invalidate},
     {"hf_depot_invalidate_namespace", depot_invalidate_namespace},

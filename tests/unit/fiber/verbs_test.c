@@ -107,7 +107,9 @@ static hf_status make_depot(things *t)
                          .apply = apply_patch, .coalesce = HF_SPAN_OFF));
     HF_TRY(hf_depot_put(t->depot, written_key(), "x", 1, .ret_write = &t->write));
     HF_TRY(hf_depot_watch(t->depot, written_key(), &t->watcher));
+    static const hf_depot_key ASKED = {"ns", "type", "~", 1};
     hf_reply_init(&t->reply, t->rt != NULL ? t->rt : hf_runtime_current(), 100);
+    t->reply.asked = &ASKED;
     return HF_OK;
 }
 
@@ -841,6 +843,16 @@ CALL(hf_depot_prefetch, hf_depot_prefetch(t->depot, hf_depot_key_of("ns", "type"
 CALL(hf_depot_put, hf_depot_put(t->depot, written_key(), "y", 1))
 CALL(hf_depot_patch, hf_depot_patch(t->depot, written_key(), "y", 1))
 CALL(hf_depot_delete, hf_depot_delete(t->depot, written_key()))
+static hf_status call_hf_depot_create(things *t)
+{
+    hf_depot_id id;
+    return hf_depot_create(t->depot, hf_depot_key_of("ns", "type", NULL), "y", 1, &id);
+}
+static hf_status call_hf_depot_write_key(things *t)
+{
+    hf_depot_id id;
+    return hf_depot_write_key(t->write, &id);
+}
 CALL(hf_depot_write_wait, hf_depot_write_wait(t->write))
 static hf_status call_hf_depot_write_free(things *t)
 {
@@ -881,6 +893,8 @@ CALL(hf_reply_value, hf_reply_value(&t->reply, "v", 1))
 CALL(hf_reply_not_modified, hf_reply_not_modified(&t->reply))
 CALL(hf_reply_etag, hf_reply_etag(&t->reply, "etag"))
 CALL(hf_reply_last_modified, hf_reply_last_modified(&t->reply, "yesterday"))
+CALL(hf_reply_revision, hf_reply_revision(&t->reply, 7))
+CALL(hf_reply_key, hf_reply_key(&t->reply, written_key()))
 CALL(hf_reply_max_age, hf_reply_max_age(&t->reply, hf_seconds(1)))
 CALL(hf_reply_fail, hf_reply_fail(&t->reply, HF_REPLY_NETWORK))
 

@@ -1,6 +1,6 @@
 /* The depot against an obvious twin, on virtual time.
  *
- * An origin with four keys answers slowly, fails with each class, is down for a while, and is changed by others. Actors
+ * An origin with four keys, and up to four more that are created, answers slowly, fails with each class, is down for a while, and is changed by others. Actors
  * get, watch, write and invalidate; the depot goes offline, is closed under their feet and opened again on the same
  * store. Every value is a row of tokens, and no two writes have the same one, so a value tells where it came from. The
  * twin is the origin's own book:
@@ -28,7 +28,9 @@
 #include <string.h>
 
 enum {
-    KEYS = 4,
+    KEYS = 4,    /* that are there from the beginning */
+    CREATED = 4, /* that may be made */
+    KEYS_ALL = KEYS + CREATED,
     ACTORS_MAX = 5,
     TOKEN_LEN = 4,
     VALUE_LEN_MAX = 80, /* a patch of a longer value begins anew */
@@ -96,6 +98,14 @@ typedef struct actor {
     int number;
 } actor;
 
+/* A key that was made by hf_depot_create. */
+typedef struct created {
+    char old[HF_PROVISIONAL_LEN + 1];  /* "" = not known yet */
+    char name[HF_PROVISIONAL_LEN + 1]; /* at the origin; "" = it was not accepted yet */
+    bool is_known; /* the call has returned the old one */
+    bool is_final; /* the depot has told the new one */
+} created;
+
 static struct {
     uint64_t tick;
     hf_depot *depot;
@@ -113,9 +123,12 @@ static struct {
     uint64_t offline_tick; /* of the last change */
     int64_t trouble_at;
     int64_t answered_at; /* the last attempt of all ended */
-    text state[KEYS];
-    bool exists[KEYS];
-    unsigned etag[KEYS]; /* number of the state */
+    text state[KEYS_ALL];
+    bool exists[KEYS_ALL];
+    text before[KEYS_ALL]; /* what a replica that lags behind has: the value before the last delete */
+    unsigned etag[KEYS_ALL]; /* number of the state */
+    created made[CREATED];
+    int made_count;
     unsigned etag_next;
     unsigned token_next;
     proof proofs[PROOFS_MAX];
@@ -126,12 +139,12 @@ static struct {
     int op_count;
     failed failures[FAILURES_MAX];
     int failure_count;
-    int64_t fetching[KEYS][8]; /* when an attempt that is under way began; 0 = none */
-    int pushing[KEYS];
+    int64_t fetching[KEYS_ALL][8]; /* when an attempt that is under way began; 0 = none */
+    int pushing[KEYS_ALL];
     actor actors[ACTORS_MAX];
     hf_rng rng; /* of the origin */
     int64_t ttl, stale_max;
-    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, outages;
+    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, outages;
 } world;
 
 /* What a change of the file fails with when there is no power. */
@@ -158,14 +171,51 @@ static bool chance(hf_rng *rng, int percent)
 static const char *const SPACES[] = {"a", "b"};
 static const char *const IDS[KEYS] = {"k0", "k1", "k2", "k3"};
 
+static int space_of(int key)
+{
+    return key < KEYS ? key / 2 : 0;
+}
+
+/* One that was made has two names, as soon as the depot has told the second. */
 static hf_depot_key key_of(int key)
 {
-    return hf_depot_key_of(SPACES[key / 2], "t", IDS[key]);
+    if (key < KEYS) {
+        return hf_depot_key_of(SPACES[key / 2], "t", IDS[key]);
+    }
+    const created *one = &world.made[key - KEYS];
+    return hf_depot_key_of(SPACES[0], "t", one->is_final && world.tick % 2 == 0 ? one->name : one->old);
+}
+
+/* Any key that an actor may know. */
+static int any_key(hf_rng *rng)
+{
+    int key = (int)hf_rng_below(rng, KEYS_ALL);
+    return key < KEYS || world.made[key - KEYS].is_known ? key : key % KEYS;
+}
+
+static bool is_name(hf_depot_key key, const char *name)
+{
+    return key.id_len == strlen(name) && memcmp(key.id, name, key.id_len) == 0;
 }
 
 static int key_number(hf_depot_key key)
 {
-    return ((const char *)key.id)[1] - '0';
+    const char *id = key.id;
+    if (id[0] == 'k') {
+        return id[1] - '0';
+    }
+    for (int i = 0; i < CREATED; i++) {
+        if (is_name(key, world.made[i].old) || is_name(key, world.made[i].name)) {
+            return KEYS + i;
+        }
+    }
+    return -1;
+}
+
+/* Whether the origin knows the key by this name. */
+static bool is_known_name(int number, hf_depot_key key)
+{
+    return number < KEYS || is_name(key, world.made[number - KEYS].name);
 }
 
 static text text_of(const void *data, size_t len)
@@ -213,6 +263,9 @@ static text joined(const text *value, const void *patch, size_t len)
 
 static void set_state(int key, const text *value)
 {
+    if (world.exists[key]) {
+        world.before[key] = world.state[key];
+    }
     world.exists[key] = value != NULL;
     world.state[key] = value != NULL ? *value : (text){0};
     world.etag[key] = ++world.etag_next;
@@ -275,10 +328,17 @@ static hf_status fail_with(hf_reply *reply, hf_reply_class why)
     return hf_reply_fail(reply, why);
 }
 
+static bool may_lag(int key);
+
 static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *reply)
 {
     (void)state;
     int key = key_number(request->key);
+    if (!HF_CHECK_SAY(key >= 0, "a fetch of a key that nobody has made")) {
+        return HF_ERR_INVALID;
+    }
+    HF_CHECK_SAY(key < KEYS || !world.made[key - KEYS].is_final || is_known_name(key, request->key),
+                 "D7 key %d is fetched by its old name", key);
     uint64_t start = tick();
     int64_t at = now();
     bool reads_first = chance(&world.rng, 50);
@@ -316,6 +376,12 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
         status = fail_with(reply, any_class(false));
         note_failure(key, status, start);
         return status;
+    }
+    if (!is_known_name(key, request->key)) {
+        exists = false;
+    } else if (may_lag(key) && chance(&world.rng, 50)) { /* what it says is no proof of anything */
+        world.lagged++;
+        return hf_reply_value(reply, world.before[key].bytes, world.before[key].len);
     }
     prove(key, exists, &value, start, false);
     if (!exists) {
@@ -372,6 +438,36 @@ static hf_status echo(int key, hf_reply *reply)
     return hf_reply_value(reply, world.state[key].bytes, world.state[key].len);
 }
 
+/* A name of the origin's own, or sometimes the one that it has; the same when it is asked again. */
+static hf_status give_name(int key, hf_depot_key asked, hf_reply *reply)
+{
+    created *one = &world.made[key - KEYS];
+    if (one->name[0] == '\0' && chance(&world.rng, 15)) {
+        memcpy(one->name, one->old, sizeof one->name);
+    } else if (one->name[0] == '\0') {
+        (void)snprintf(one->name, sizeof one->name, "n%d", key - KEYS);
+        world.moved++;
+    }
+    if (strcmp(one->name, one->old) == 0 && chance(&world.rng, 50)) {
+        return HF_OK;
+    }
+    return hf_reply_key(reply, hf_depot_key_of(asked.ns, asked.type, one->name));
+}
+
+/* Which create a write is that the origin sees for the first time, maybe before its caller knows its key. */
+static int create_of(const hf_push_request *request)
+{
+    text data = text_of(request->data, request->len);
+    for (int i = 0; i < world.op_count && request->verb == HF_WRITE_CREATE; i++) {
+        const op *one = &world.ops[i];
+        if (one->kind == OP_WRITE && one->verb == HF_WRITE_CREATE && has(&data, one->token)) {
+            memcpy(world.made[one->key - KEYS].old, request->key.id, HF_PROVISIONAL_LEN);
+            return one->key;
+        }
+    }
+    return -1;
+}
+
 static hf_status push_once(const hf_push_request *request, hf_reply *reply, pushed *one, bool is_repeated)
 {
     int key = one->key;
@@ -389,6 +485,12 @@ static hf_status push_once(const hf_push_request *request, hf_reply *reply, push
         one->answered = ANSWER_RETRY;
         note_failure(key, HF_ERR_IO, one->tick);
         return hf_reply_fail(reply, HF_REPLY_NETWORK);
+    }
+    if (one->verb != HF_WRITE_CREATE && !is_known_name(key, request->key)) {
+        HF_CHECK_SAY(!world.made[key - KEYS].is_final, "D7 a write of key %d is sent with its old name", key);
+        one->answered = ANSWER_REFUSED; /* its create was refused, or given up */
+        note_failure(key, HF_ERR_INVALID, one->tick);
+        return hf_reply_fail(reply, HF_REPLY_INVALID);
     }
     bool is_refused = (request->if_match != NULL && (!world.exists[key] || strcmp(request->if_match, name) != 0)) ||
                       (request->if_none && world.exists[key]) || (!world.is_last && chance(&world.rng, 10));
@@ -408,6 +510,9 @@ static hf_status push_once(const hf_push_request *request, hf_reply *reply, push
                         : one->data;
         set_state(key, one->verb != HF_WRITE_REMOVE ? &next : NULL);
     }
+    if (one->verb == HF_WRITE_CREATE) {
+        HF_TRY(give_name(key, request->key, reply));
+    }
     bool echoes = is_repeated || one->verb == HF_WRITE_PATCH || chance(&world.rng, 50);
     if (one->verb == HF_WRITE_REMOVE || !world.exists[key]) {
         prove(key, false, &(text){0}, tick(), true);
@@ -423,7 +528,11 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
 {
     (void)state;
     int key = key_number(request->key);
+    key = key >= 0 ? key : create_of(request);
     const pushed *earlier = push_of(request);
+    if (!HF_CHECK_SAY(key >= 0, "a write of a key that nobody has made")) {
+        return HF_ERR_INVALID;
+    }
     if (!HF_CHECK(world.push_count < PUSHES_MAX)) {
         return HF_ERR_LIMIT;
     }
@@ -496,7 +605,30 @@ static hf_status merge(void *state, const hf_value *base, const hf_value *mine, 
 
 static bool concerns(const op *one, int key)
 {
-    return one->key >= 0 ? one->key == key : one->space < 0 || one->space == key / 2;
+    return one->key >= 0 ? one->key == key : one->space < 0 || one->space == space_of(key);
+}
+
+/* Whether the depot remembers that this key was deleted, so that a replica may lag: the last write that the origin has
+ * accepted was a delete, the depot has heard of it, and has not forgotten it for an invalidation. Without a store it may
+ * be evicted. */
+static bool may_lag(int key)
+{
+    const pushed *last = NULL;
+    for (int i = 0; i < world.push_count; i++) {
+        const pushed *one = &world.pushes[i];
+        last = one->key == key && one->accepted != 0 ? one : last;
+    }
+    if (world.is_last || !world.has_store || world.exists[key] || world.before[key].len == 0 || last == NULL ||
+        last->verb != HF_WRITE_REMOVE || last->told_at == 0 || last->told_at >= now()) {
+        return false;
+    }
+    for (int i = 0; i < world.op_count; i++) {
+        const op *one = &world.ops[i];
+        if (one->kind == OP_INVALIDATE && concerns(one, key) && (one->end == 0 || one->end > last->tick)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 typedef struct asked {
@@ -723,7 +855,8 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
     {
         const hf_pending *row = HF_CONTAINER(node, hf_pending, node);
         HF_CHECK_SAY((row->state == HF_ROW_SENDING) == (slot->sending == row), "a write is sent and is not");
-        if (row->state == HF_ROW_DEAD || row->is_origin_first) {
+        HF_CHECK_SAY(!row->is_dropped || row->state == HF_ROW_SENDING, "a write was dropped and is there");
+        if (row->state == HF_ROW_DEAD || row->is_origin_first || row->is_dropped) {
             continue;
         }
         is_pending = true;
@@ -855,7 +988,7 @@ static hf_status get_many(void *arg)
 {
     actor self = {.rng = {.state = (uint64_t)(uintptr_t)arg}};
     for (int i = 0; i < 3 && !world.is_closing && hf_canceled() == HF_OK; i++) {
-        get_one(&self, (int)hf_rng_below(&self.rng, KEYS), hf_nanoseconds(0), true);
+        get_one(&self, any_key(&self.rng), hf_nanoseconds(0), true);
     }
     return HF_OK;
 }
@@ -909,7 +1042,7 @@ static bool is_covered(const op *one, cover least)
                                          : has(&at->data, one->token)) {
             return true;
         }
-        for (int j = 0; j < world.op_count && one->verb == HF_WRITE_REPLACE; j++) {
+        for (int j = 0; j < world.op_count && (one->verb == HF_WRITE_REPLACE || one->verb == HF_WRITE_CREATE); j++) {
             const op *later = &world.ops[j];
             if (later != one && later->kind == OP_WRITE && later->key == one->key && later->verb == HF_WRITE_REPLACE &&
                 (later->end == 0 || later->end > one->start) && later->made_at - one->made_at <= 150 * MILLI &&
@@ -938,11 +1071,46 @@ static void wait_for(actor *self, const op *one, hf_depot_write *write)
     }
 }
 
+/* The caller knows the key now: the provisional name, or if it went to the origin first the origin's. */
+static void note_created(int key, const op *one, const hf_depot_id *id)
+{
+    created *made = &world.made[key - KEYS];
+    if (one->is_origin_first) {
+        HF_CHECK_SAY(id->len == strlen(made->name) && memcmp(id->bytes, made->name, id->len) == 0,
+                     "key %d: the depot does not know its name", key);
+        made->is_final = true;
+    } else {
+        HF_CHECK(id->len == HF_PROVISIONAL_LEN);
+        HF_CHECK_SAY(made->old[0] == '\0' || memcmp(made->old, id->bytes, id->len) == 0, "another provisional id");
+        memcpy(made->old, id->bytes, HF_PROVISIONAL_LEN);
+    }
+    made->is_known = true;
+}
+
+/* A handle knows the name that the origin gave, as soon as the create is settled. */
+static void ask_name(const op *one, const hf_depot_write *write)
+{
+    hf_depot_id id;
+    created *made = one->key >= KEYS ? &world.made[one->key - KEYS] : NULL;
+    if (made == NULL || hf_depot_write_key(write, &id) != HF_OK) {
+        return;
+    }
+    bool is_old = id.len == strlen(made->old) && memcmp(id.bytes, made->old, id.len) == 0;
+    bool is_new = id.len == strlen(made->name) && memcmp(id.bytes, made->name, id.len) == 0;
+    HF_CHECK_SAY(is_old || is_new, "key %d has a name that nobody gave", one->key);
+    made->is_final = made->is_final || is_new;
+}
+
 static void write_one(actor *self)
 {
-    int key = (int)hf_rng_below(&self->rng, KEYS);
+    int key = any_key(&self->rng);
     int what = (int)hf_rng_below(&self->rng, 100);
+    bool creates = world.made_count < CREATED && chance(&self->rng, 20);
+    if (creates) {
+        key = KEYS + world.made_count++;
+    }
     op *one = op_new(OP_WRITE, key);
+    hf_depot_id id;
     hf_depot_write *write = NULL;
     hf_depot_write **place = chance(&self->rng, 50) ? &write : NULL;
     hf_conflict policy = (hf_conflict)hf_rng_below(&self->rng, 3);
@@ -956,7 +1124,10 @@ static void write_one(actor *self)
     bool if_none = if_match == NULL && chance(&self->rng, 8);
     (void)snprintf(one->token, sizeof one->token, "%04u", world.token_next++ % 10000);
     one->is_origin_first = mode == HF_DEPOT_ORIGIN_FIRST;
-    one->verb = what < 60 ? HF_WRITE_REPLACE : what < 80 ? HF_WRITE_PATCH : HF_WRITE_REMOVE;
+    one->verb = creates     ? HF_WRITE_CREATE
+                : what < 60 ? HF_WRITE_REPLACE
+                : what < 80 ? HF_WRITE_PATCH
+                            : HF_WRITE_REMOVE;
     world.writes++;
     hf_status status = HF_OK;
     hf_depot_write_options options = {.size = sizeof options,
@@ -976,10 +1147,18 @@ static void write_one(actor *self)
     case HF_WRITE_REMOVE:
         status = hf_depot_delete_with(world.depot, key_of(key), &options);
         break;
+    case HF_WRITE_CREATE:
+        status = hf_depot_create_with(world.depot, hf_depot_key_of(SPACES[0], "t", NULL), one->token, TOKEN_LEN, &id,
+                                      &options);
+        break;
     }
     op_end(one, status);
+    if (creates && status == HF_OK) {
+        note_created(key, one, &id);
+    }
     if (one->is_origin_first) {
-        HF_CHECK_SAY(status != HF_OK || is_covered(one, COVER_ACCEPTED), "DP6 origin first: %s was not accepted", one->token);
+        HF_CHECK_SAY(status != HF_OK || is_covered(one, COVER_ACCEPTED), "DP6 origin first: %s was not accepted",
+                     one->token);
     } else {
         HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_TIMEOUT && timeout.ns > 0) ||
                          (status == HF_ERR_CANCELED && hf_canceled() != HF_OK) ||
@@ -989,6 +1168,7 @@ static void write_one(actor *self)
     HF_CHECK(status == HF_OK || write == NULL);
     if (write != NULL) {
         wait_for(self, one, write);
+        ask_name(one, write);
         hf_depot_write_free(write);
     }
 }
@@ -996,15 +1176,25 @@ static void write_one(actor *self)
 static void invalidate_one(actor *self)
 {
     int what = (int)hf_rng_below(&self->rng, 100);
-    int key = (int)hf_rng_below(&self->rng, KEYS);
+    int key = any_key(&self->rng);
+    int space = space_of(key);
     bool is_hard = chance(&self->rng, 40);
+    bool drops = is_hard && chance(&self->rng, 20);
     op *one = op_new(OP_INVALIDATE, what < 60 ? key : -1);
     one->is_hard = is_hard;
-    one->space = what < 85 ? key / 2 : -1;
-    hf_status status = what < 60   ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard)
-                       : what < 85 ? hf_depot_invalidate_namespace(world.depot, SPACES[key / 2], .hard = is_hard)
-                                   : hf_depot_invalidate_all(world.depot, .hard = is_hard);
+    one->space = what < 85 ? space : -1;
+    hf_status status =
+        what < 60 ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard, .drop_pending = drops)
+        : what < 85
+            ? hf_depot_invalidate_namespace(world.depot, SPACES[space], .hard = is_hard, .drop_pending = drops)
+            : hf_depot_invalidate_all(world.depot, .hard = is_hard, .drop_pending = drops);
     op_end(one, status);
+    for (int i = 0; i < world.op_count && drops; i++) { /* those that waited are gone */
+        op *other = &world.ops[i];
+        bool is_meant = other->kind == OP_WRITE && !other->is_origin_first &&
+                        (what < 60 ? other->key == key : what >= 85 || space_of(other->key) == space);
+        other->is_by_hand = other->is_by_hand || is_meant;
+    }
     HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK ||
                      is_dark(status),
                  "invalidate: %s", hf_status_name(status));
@@ -1016,6 +1206,8 @@ typedef struct watched {
     bool has_value;
     text value;
     bool is_loading;
+    int key;
+    bool is_rekeyed;
 } watched;
 
 static void see(watched *seen, hf_depot_event *event)
@@ -1032,6 +1224,13 @@ static void see(watched *seen, hf_depot_event *event)
         seen->has_value = event->kind == HF_DEPOT_DATA;
         seen->value = value;
     }
+    if (event->kind == HF_DEPOT_REKEYED) {
+        HF_CHECK_SAY(seen->key >= KEYS && !seen->is_rekeyed && is_name(event->key, world.made[seen->key - KEYS].name) &&
+                         !is_name(event->key, world.made[seen->key - KEYS].old),
+                     "key %d got a name that nobody gave", seen->key);
+        seen->is_rekeyed = true;
+        world.made[seen->key - KEYS].is_final = true;
+    }
     seen->is_loading = event->kind == HF_DEPOT_LOADING;
     hf_value_unref(event->value);
     event->value = NULL;
@@ -1039,9 +1238,9 @@ static void see(watched *seen, hf_depot_event *event)
 
 static void watch_one(actor *self)
 {
-    int key = (int)hf_rng_below(&self->rng, KEYS);
+    int key = any_key(&self->rng);
     hf_watcher *watcher = NULL;
-    watched seen = {0};
+    watched seen = {.key = key};
     world.watched++;
     hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
     hf_status status = hf_depot_watch(
@@ -1074,8 +1273,10 @@ static void watch_one(actor *self)
 typedef struct choice {
     uint64_t sequence;
     int skip;
-    char token[TOKEN_LEN + 1];
-    bool is_found;
+    int key;
+    hf_write_verb verb;
+    text data;
+    bool is_found, is_dead;
 } choice;
 
 static bool choose(void *arg, const hf_depot_pending_write *write)
@@ -1083,7 +1284,37 @@ static bool choose(void *arg, const hf_depot_pending_write *write)
     choice *one = arg;
     one->sequence = write->sequence;
     one->is_found = true;
+    one->key = key_number(write->key);
+    one->verb = write->verb;
+    HF_LIST_EACH(node, &world.depot->rows) /* on its driver */
+    {
+        const hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
+        if (row->sequence == write->sequence && !row->is_origin_first) {
+            one->data = text_of_value(row->data);
+            one->is_dead = row->state == HF_ROW_DEAD;
+        }
+    }
     return one->skip-- > 0;
+}
+
+/* The writes that are in the row: they may be dropped, and a dead one that is sent again comes after later ones. Those
+ * whose value a later one has replaced go with it. A write that waits and is sent at once keeps its place. */
+static void note_by_hand(const choice *one, bool is_dropped)
+{
+    for (int i = 0; i < world.op_count && (is_dropped || one->is_dead); i++) {
+        op *other = &world.ops[i];
+        if (other->kind != OP_WRITE || other->key != one->key || other->is_origin_first) {
+            continue;
+        }
+        bool is_in = one->verb == HF_WRITE_REMOVE ? other->verb == HF_WRITE_REMOVE : has(&one->data, other->token);
+        other->is_by_hand = other->is_by_hand || is_in;
+        for (int j = 0; j < world.op_count && is_in && one->verb != HF_WRITE_REMOVE; j++) {
+            op *mate = &world.ops[j];
+            int64_t between = other->made_at - mate->made_at;
+            mate->is_by_hand = mate->is_by_hand || (mate->kind == OP_WRITE && mate->key == other->key &&
+                                                    !mate->is_origin_first && between >= 0 && between <= 150 * MILLI);
+        }
+    }
 }
 
 static void by_hand(actor *self)
@@ -1092,11 +1323,9 @@ static void by_hand(actor *self)
     if (hf_depot_pending(world.depot, choose, &one) != HF_OK || !one.is_found || world.is_closing) {
         return;
     }
-    hf_status status =
-        chance(&self->rng, 60) ? hf_depot_retry(world.depot, one.sequence) : hf_depot_drop(world.depot, one.sequence);
-    for (int i = 0; i < world.op_count; i++) { /* the twin does not know which one it was */
-        world.ops[i].is_by_hand = true;
-    }
+    bool drops = !chance(&self->rng, 60);
+    note_by_hand(&one, drops);
+    hf_status status = drops ? hf_depot_drop(world.depot, one.sequence) : hf_depot_retry(world.depot, one.sequence);
     HF_CHECK_SAY(status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_CONFLICT ||
                      (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK || is_dark(status),
                  "by hand: %s", hf_status_name(status));
@@ -1141,7 +1370,7 @@ static hf_status act(void *arg)
         if (what < 35) {
             hf_span timeout =
                 chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
-            get_one(self, (int)hf_rng_below(&self->rng, KEYS), timeout, true);
+            get_one(self, any_key(&self->rng), timeout, true);
         } else if (what < 58) {
             write_one(self);
         } else if (what < 68) {
@@ -1181,6 +1410,21 @@ static hf_status open_depot(hf_rng *rng)
     return hf_depot_open_in("model", &world.depot, &options, world.has_store ? &world.store.base : NULL);
 }
 
+/* Whether the depot cannot know the name: the answer to the create was lost, and the create then dropped. */
+static bool is_lost(int key)
+{
+    hf_depot_key_bytes bytes;
+    hf_op bad;
+    hf_op_init(&bad);
+    if (key < KEYS || world.made[key - KEYS].is_final) {
+        return false;
+    }
+    const created *one = &world.made[key - KEYS];
+    HF_CHECK(hf_depot_key_pack(&bad, hf_depot_key_of(SPACES[0], "t", one->old), &bytes) == HF_OK);
+    hf_str old = hf_str_of_len(bytes.bytes, bytes.len);
+    return strcmp(one->old, one->name) != 0 && hf_alias_follow(world.depot, old).data == old.data;
+}
+
 /* Everything settles: what is left is judged. */
 static void settle(void)
 {
@@ -1188,9 +1432,13 @@ static void settle(void)
     world.is_down = false;
     world.offline = 0;
     HF_CHECK(hf_depot_online(world.depot, true) == HF_OK);
-    hf_watcher *watchers[KEYS] = {NULL};
-    watched seen[KEYS] = {0};
-    for (int key = 0; key < KEYS; key++) {
+    hf_watcher *watchers[KEYS_ALL] = {NULL};
+    watched seen[KEYS_ALL] = {0};
+    for (int key = 0; key < KEYS_ALL; key++) {
+        seen[key].key = key;
+        if (key >= KEYS && !world.made[key - KEYS].is_known) {
+            continue;
+        }
         HF_CHECK(hf_depot_watch(world.depot, key_of(key), &watchers[key], .fresh = HF_FRESH_LOCAL) == HF_OK);
     }
     HF_CHECK(hf_sleep(hf_minutes(15)) == HF_OK);
@@ -1208,7 +1456,10 @@ static void settle(void)
                          one->token, one->key);
         }
     }
-    for (int key = 0; key < KEYS; key++) {
+    for (int key = 0; key < KEYS_ALL; key++) {
+        if (watchers[key] == NULL) {
+            continue;
+        }
         hf_value *value = NULL;
         hf_depot_info info = {0};
         asked ask = {.key = key, .fresh = HF_FRESH_NOW, .start = tick(), .at = now()};
@@ -1219,8 +1470,8 @@ static void settle(void)
             judge_value(&ask, &got, &info);
             HF_CHECK(is_same(&got, &world.state[key]));
         } else {
-            HF_CHECK_SAY(status == HF_ERR_NOT_FOUND && (!world.exists[key] || was_deleted(&ask)), "at the end: %s",
-                         hf_status_name(status));
+            HF_CHECK_SAY(status == HF_ERR_NOT_FOUND && (!world.exists[key] || was_deleted(&ask) || is_lost(key)),
+                         "at the end, key %d: %s", key, hf_status_name(status));
         }
         hf_depot_event event;
         while (hf_watcher_next(watchers[key], &event, .timeout = hf_milliseconds(1)) == HF_OK) {
@@ -1252,7 +1503,8 @@ static void judge_order(void)
         for (int j = 0; j < i && !is_repetition(i); j++) { /* j arrived first */
             const pushed *late = &world.pushes[i];
             const pushed *early = &world.pushes[j];
-            if (late->key != early->key || late->verb != HF_WRITE_REPLACE || early->verb != HF_WRITE_REPLACE ||
+            if (late->key != early->key || (late->verb != HF_WRITE_REPLACE && late->verb != HF_WRITE_CREATE) ||
+                (early->verb != HF_WRITE_REPLACE && early->verb != HF_WRITE_CREATE) ||
                 late->data.len != TOKEN_LEN || early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
                 continue;
             }
@@ -1379,7 +1631,7 @@ static hf_status root(void *arg)
     return HF_OK;
 }
 
-static uint64_t totals[8];
+static uint64_t totals[10];
 static bool with_disk;
 
 static uint64_t run(uint64_t seed)
@@ -1405,8 +1657,8 @@ static uint64_t run(uint64_t seed)
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
     HF_CHECK(hf_sim_errors_logged() == 0 || world.outages > 0);
     hf_vfs_free(world.disk);
-    uint64_t counts[] = {world.fetches, world.gets,   world.writes,   world.conflicts,
-                         world.watched, world.deaths, world.reopened, world.outages};
+    uint64_t counts[] = {world.fetches, world.gets,     world.writes, world.conflicts, world.watched,
+                         world.deaths,  world.reopened, world.moved,  world.lagged,    world.outages};
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
     }
@@ -1425,11 +1677,12 @@ static void run_seeds(const char *what, uint64_t count)
 {
     memset(totals, 0, sizeof totals);
     hf_each_seed(what, count, one_seed);
-    print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, of "
-                  "these after a power cut %llu\n",
+    print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
+                  "lagged %llu, power cuts %llu\n",
                   (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
                   (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
-                  (unsigned long long)totals[6], (unsigned long long)totals[7]);
+                  (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8],
+                  (unsigned long long)totals[9]);
 }
 
 static void depots_do_what_their_twin_says(void **state)

@@ -400,5 +400,5 @@ static const struct CMUnitTest TESTS[] = {
 
 int main(int argc, char **argv)
 {
-    return hf_test_main("depot writes", TESTS, HF_COUNT_OF(TESTS), argc, argv);
+    return hf_test_main("depot outbox", TESTS, HF_COUNT_OF(TESTS), argc, argv);
 }
