@@ -44,6 +44,7 @@ void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *s
     uint64_t version = next->version;
     uint64_t revision = next->revision;
     hf_assert(one->generation <= atomic_load_explicit(&slot->space->generation, memory_order_relaxed)); /* DP3 */
+    hf_assert(!is_hard || is_void);
     (void)hf_value_ref(value); /* it may be the one that goes */
     hf_entry_drop(next);
     *next = hf_entry_none(depot, slot->space);
@@ -98,6 +99,7 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, hf_sending *on
 {
     hf_pending *row = one->row;
     hf_slot *slot = change->slot;
+    hf_assert(depot->options.merge != NULL && one->reply.value != NULL && row->data != NULL);
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */
@@ -133,6 +135,7 @@ static void note_attempt(hf_pending *row, const hf_sending *one)
 /* The row is kept with its failure, and not folded any more. A write that went to the origin first is not kept. */
 static hf_status decide_dead(hf_depot *depot, hf_change *change, const hf_sending *one)
 {
+    hf_assert(one->status != HF_OK); /* dead with a reason (DP6) */
     hf_pending written = *one->row;
     change->number = one->row->is_origin_first ? VERDICT_GIVEN_UP : VERDICT_DEAD;
     written.state = HF_ROW_DEAD;
@@ -236,6 +239,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
 
 static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
 {
+    hf_assert(row->state == HF_ROW_SENDING && !row->is_held);
     row->state = HF_ROW_WAITING;
     if (one->was_denied || depot->is_ending) {
         return; /* the breaker says when, or the next process */
@@ -252,6 +256,7 @@ static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
 static void send_free(hf_depot *depot, hf_sending *one)
 {
     hf_slot *slot = one->slot;
+    hf_assert(slot->sending == NULL); /* DP6: the next one may go */
     hf_reply_clear(&one->reply);
     hf_box_unref(one->failure);
     hf_rt_free(depot->rt, one, sizeof *one);
@@ -264,6 +269,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     hf_pending *row = one->row;
     hf_slot *slot = one->slot;
     verdict what = (verdict)change->number;
+    hf_assert(slot->sending == row && row->slot == slot && row->state == HF_ROW_SENDING); /* DP6 */
     slot->sending = NULL;
     if (status != HF_OK && what != VERDICT_LATER) {
         if (row->is_origin_first || row->is_dropped) { /* the origin has answered; what is kept here is not */

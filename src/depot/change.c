@@ -24,6 +24,7 @@ hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
 void hf_change_free(hf_depot *depot, hf_change *change)
 {
     hf_slot *slot = change->slot;
+    hf_assert(!change->is_parked && change->alias == NULL);
     hf_assert(!hf_node_is_linked(&change->node) && !hf_node_is_linked(&change->in_batch) &&
               hf_list_is_empty(&change->asks));
     for (size_t i = 0; i < change->write_count; i++) {
@@ -113,6 +114,7 @@ static hf_status seal(hf_change *change)
         if (write->kind != HF_WRITE_PUT) {
             continue;
         }
+        hf_assert(buf->len > HF_RECORD_HEADER_LEN || hf_buf_status(buf) != HF_OK);
         if (hf_buf_status(buf) != HF_OK) {
             return hf_fail(&change->op, hf_buf_status(buf), "no memory for a record of the depot");
         }
@@ -139,6 +141,8 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
     hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
+    hf_assert(slot->load == HF_SLOT_KNOWN && change->snap == NULL && change->is_deciding);
+    hf_assert((change->next.value != NULL) == (change->next.kind == HF_ENTRY_VALUE)); /* depot-D5 */
     hf_status status = hf_slot_fold(depot, slot, &change->next, except, more, &kind, &value, &is_pending);
     if (status != HF_OK) {
         return hf_fail(&change->op, status, "the patch cannot be applied: %s", hf_status_text(status));
@@ -280,6 +284,8 @@ void hf_change_begin(hf_depot *depot, hf_change *change)
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_slot *slot = change->slot;
+    hf_assert(!hf_node_is_linked(&change->in_batch) && !change->is_parked && change->write_count > 0);
+    hf_assert(slot == NULL || hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
     change->status = status;
     if (slot == NULL) {
         finish(depot, change);

@@ -187,6 +187,7 @@ static const hf_work_kind FLIGHT = {flight_run, flight_end, flight_work_unref};
 
 static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
 {
+    hf_assert(flight->refs > 0);
     if (--flight->refs > 0) {
         return;
     }
@@ -205,6 +206,7 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_slot *slot = flight->slot;
     hf_assert(!flight->is_over && slot->flight == flight); /* DP1 */
+    hf_assert(depot->flight_count > 0 && (!flight->is_refresh || depot->refreshes > 0));
     flight->is_over = true;
     slot->flight = NULL;
     depot->flight_count--;
@@ -261,8 +263,10 @@ void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight)
 
 static void queue_up(hf_depot *depot, hf_depot_flight *flight)
 {
+    hf_assert(!flight->is_running && !flight->is_over && !flight->is_landing && flight->holders > 0); /* DP7 */
     static const int QUEUE_OF[] = {[HF_URGENCY_HIGH] = 0, [HF_URGENCY_NORMAL] = 1, [HF_URGENCY_LOW] = 2};
     hf_slot *slot = flight->slot;
+    hf_assert(slot->flight == flight); /* DP1 */
     flight->began = depot->stir;
     flight->answers = slot->answers;
     flight->is_void = false;
@@ -290,6 +294,7 @@ hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh,
         flight->holders++;
         return flight;
     }
+    hf_assert(hf_alias_follow(depot, hf_slot_key(slot)).data == slot->bytes); /* depot-D7 */
     flight = hf_rt_alloc(depot->rt, sizeof *flight);
     if (flight == NULL) {
         return NULL;
@@ -357,6 +362,7 @@ void hf_depot_start_flights(hf_depot *depot)
         while (depot->flights < (size_t)depot->options.fetch_max && !hf_list_is_empty(&depot->queue[i])) {
             hf_depot_flight *flight = HF_CONTAINER(hf_list_pop_front(&depot->queue[i]), hf_depot_flight, node);
             hf_assert(!flight->is_running);
+            hf_assert(!flight->is_over && flight->slot->flight == flight); /* DP1 */
             flight->is_running = true;
             flight->refs++;
             depot->flights++;
@@ -471,6 +477,7 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
     hf_slot *slot = change->slot;
+    hf_assert(flight->is_landing && flight->slot == slot && !flight->is_running);
     if (is_outdated(depot, flight)) {
         return HF_ERR_AGAIN;
     }
@@ -558,6 +565,7 @@ static void fly_again(hf_depot *depot, hf_depot_flight *flight)
 static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_depot_flight *flight = change->flight;
+    hf_assert(flight->is_landing && flight->refs > 0 && !flight->is_over);
     if (status == HF_ERR_AGAIN && change->snap == NULL) {
         fly_again(depot, flight);
         hf_change_free(depot, change);

@@ -20,6 +20,9 @@ size_t hf_pending_len(const hf_pending *row)
 
 void hf_pending_link(hf_depot *depot, hf_pending *row)
 {
+    hf_assert(row->slot != NULL && row->slot->holds > 0 && row->sequence > 0); /* depot-D4 */
+    hf_assert(row->sequence < depot->sequence_next && !hf_node_is_linked(&row->node));
+    hf_assert((row->data == NULL) == (row->verb == HF_WRITE_REMOVE));
     hf_list_push_back(&row->slot->rows, &row->node);
     hf_list_push_back(&depot->rows, &row->in_all);
     depot->row_count++;
@@ -32,7 +35,9 @@ void hf_pending_unlink(hf_depot *depot, hf_pending *row)
     hf_list_remove(&row->node);
     hf_list_remove(&row->in_all);
     depot->row_count--;
+    hf_assert(depot->row_bytes >= hf_pending_len(row)); /* DP8 */
     depot->row_bytes -= hf_pending_len(row);
+    hf_assert(depot->row_count > 0 || depot->row_bytes == 0); /* DP8 */
 }
 
 /* It is not linked any more. Lets go of its slot. */
@@ -62,6 +67,7 @@ void hf_pending_id(const hf_pending *row, char ret_text[HF_WRITE_ID_LEN])
 
 void hf_pending_put(hf_depot *depot, hf_change *change, const hf_pending *row)
 {
+    hf_assert(row->sequence > 0 && row->state != HF_ROW_SENDING);
     if (depot->source != NULL) {
         hf_buf *out = hf_change_put(depot, change, HF_TABLE_PENDING, (hf_key){.a = (int64_t)row->sequence});
         hf_row_put_pending(out, hf_slot_key(change->slot), row);

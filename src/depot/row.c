@@ -72,6 +72,7 @@ static hf_str get_bytes(reader *in, uint64_t len)
     }
     hf_str bytes = hf_str_of_len(in->at, (size_t)len);
     in->at += len;
+    hf_assert(in->at <= in->end);
     return bytes;
 }
 
@@ -163,6 +164,7 @@ bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memo
         hf_entry_drop(&entry);
         return false;
     }
+    hf_assert(entry.kind <= HF_ENTRY_DELETED && !in.is_bad);
     *ret_entry = entry;
     return true;
 }
@@ -171,6 +173,8 @@ bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memo
 
 void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row)
 {
+    hf_assert((row->data == NULL) == (row->verb == HF_WRITE_REMOVE) && !row->is_origin_first);
+    hf_assert(memchr(row->message, '\0', sizeof row->message) != NULL);
     put_number(out, PENDING_VERSION);
     put_number(out, key.len);
     hf_buf_put(out, key.data, key.len);
@@ -236,6 +240,7 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
 
 void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard)
 {
+    hf_assert(hard <= generation); /* DP3 */
     put_number(out, SPACE_VERSION);
     put_number(out, generation);
     put_number(out, hard);

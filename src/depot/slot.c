@@ -41,6 +41,7 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
               hf_list_is_empty(&slot->loading) && hf_list_is_empty(&slot->watchers) &&
               hf_list_is_empty(&slot->changes) && hf_list_is_empty(&slot->rows)); /* depot-D4 */
     hf_assert(!hf_node_is_linked(&slot->in_senders));
+    hf_assert((slot->snap != NULL) == (slot->load == HF_SLOT_KNOWN));
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
     hf_keys_remove(&depot->slots, &slot->key);
     hf_entry_drop(&slot->entry);
@@ -207,6 +208,7 @@ static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry,
     if (snap == NULL) {
         return false;
     }
+    hf_assert(snap->is_pending == is_pending && (snap->value != NULL) == (kind == HF_ENTRY_VALUE)); /* depot-D5 */
     hf_entry_set(&slot->entry, entry);
     hf_snap_unref(slot->snap);
     slot->snap = snap;
@@ -256,7 +258,9 @@ void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 static bool know_at_once(hf_depot *depot, hf_slot *slot)
 {
     hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot)); /* what is there has all writes folded in */
+    hf_assert(slot->load == HF_SLOT_UNKNOWN && slot->snap == NULL);
     if (snap != NULL) {
+        hf_assert(snap->space == slot->space);
         hf_entry_set(&slot->entry, &snap->entry);
         hf_snap_unref(slot->snap);
         slot->snap = snap;
@@ -272,6 +276,7 @@ static bool know_at_once(hf_depot *depot, hf_slot *slot)
 
 bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask)
 {
+    hf_assert(slot->holds > 0); /* depot-D4 */
     if (slot->load == HF_SLOT_KNOWN || (slot->load == HF_SLOT_UNKNOWN && know_at_once(depot, slot))) {
         return true;
     }

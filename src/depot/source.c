@@ -227,7 +227,7 @@ static void act_loaded(hf_depot *depot, hf_post *post)
     hf_load *load = HF_CONTAINER(post, hf_load, post);
     hf_slot *slot = load->slot;
     hf_store_request *request = &load->request;
-    hf_assert(depot->loads > 0);
+    hf_assert(depot->loads > 0 && slot->load == HF_SLOT_LOADING);
     depot->loads--;
     hf_depot_entry entry = hf_entry_none(depot, slot->space);
     hf_str body;
@@ -257,6 +257,7 @@ static void on_loaded(hf_store_request *request)
 
 bool hf_source_load(hf_depot *depot, hf_slot *slot)
 {
+    hf_assert(slot->load == HF_SLOT_LOADING && slot->holds > 0); /* depot-D4: the load has a hold */
     hf_load *load = hf_rt_alloc(depot->rt, sizeof *load);
     if (load == NULL) {
         return false;
@@ -289,9 +290,11 @@ static void act_written(hf_depot *depot, hf_post *post)
     hf_source *source = HF_CONTAINER(post, hf_source, written);
     hf_status status = source->commit.status;
     hf_list changes;
+    hf_assert(depot->is_committing && !hf_list_is_empty(&depot->committing)); /* depot-D6 */
     hf_list_move_all(&depot->committing, &changes);
     depot->is_committing = false;
     if (status == HF_OK) {
+        hf_assert(source->commit.commit == source->last_commit + 1);
         source->last_commit = source->commit.commit;
     } else {
         hf_log(depot->rt, HF_LOG_ERROR, "depot_commit_failed", "depot=%s message=%s", depot->name,
@@ -341,6 +344,7 @@ void hf_source_commit(hf_depot *depot)
         count += change->write_count;
         is_synced = is_synced || change->is_synced;
     }
+    hf_assert(count > 0 && !depot->is_committing && hf_list_is_empty(&depot->committing)); /* depot-D2 */
     hf_list_move_all(&depot->batch, &depot->committing);
     depot->is_committing = true;
     source->written.act = act_written;
@@ -358,6 +362,7 @@ void hf_source_commit(hf_depot *depot)
         memcpy(source->writes + at, change->writes, change->write_count * sizeof *change->writes);
         at += change->write_count;
     }
+    hf_assert(at == count && count <= source->write_capacity);
     source->commit = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = source->last_commit + 1,

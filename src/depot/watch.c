@@ -147,6 +147,7 @@ static void fetch_for(hf_depot *depot, hf_watcher *watcher, hf_fresh fresh)
     hf_slot *slot = watcher->slot;
     int64_t wait = 0;
     bool joined = false;
+    hf_assert(watcher->rule.fresh != HF_FRESH_LOCAL || watcher->refresh.ns > 0);
     if (watcher->flight != NULL || depot->is_ending) {
         return;
     }
@@ -230,6 +231,7 @@ static void act_open(hf_depot *depot, hf_post *post)
         return;
     }
     hf_watcher *watcher = ask->what;
+    hf_assert(watcher->slot == NULL && watcher->count == 0 && slot->load == HF_SLOT_KNOWN);
     watcher->slot = slot;
     slot->holds++;
     hf_list_push_back(&slot->watchers, &watcher->node);
@@ -262,6 +264,7 @@ static void leave_slot(hf_depot *depot, hf_watcher *watcher)
 {
     hf_slot *slot = watcher->slot;
     hf_depot_flight *flight = watcher->flight;
+    hf_assert(slot != NULL && slot->holds > 0 && depot->watcher_count > 0); /* depot-D4 */
     watcher->slot = NULL;
     watcher->flight = NULL;
     hf_list_remove(&watcher->node);

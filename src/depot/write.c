@@ -132,6 +132,7 @@ static void merge_rows(hf_depot *depot, hf_pending *mate, hf_pending *row, hf_va
         row->data = data;
     }
     depot->row_bytes += hf_pending_len(mate);
+    hf_assert(mate->handle_count + row->handle_count <= HF_COUNT_OF(mate->handles) && mate->attempts == 0);
     for (size_t i = 0; i < row->handle_count; i++) {
         mate->handles[mate->handle_count++] = row->handles[i];
     }
@@ -143,6 +144,7 @@ static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
     hf_slot *slot = change->slot;
+    hf_assert(row->slot == slot && !hf_node_is_linked(&row->node)); /* depot-D2 */
     if (change->mate != NULL && change->mate->is_held) {
         change->mate->is_held = false;
     }

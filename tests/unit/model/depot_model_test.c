@@ -64,6 +64,7 @@ typedef struct pushed {
     text data;
     hf_write_verb verb;
     uint64_t tick;
+    int64_t at;
     answer answered;
     uint64_t accepted; /* tick; 0 = not */
     int64_t told_at;   /* the depot heard of it, and could keep it; 0 = not */
@@ -103,7 +104,8 @@ typedef struct created {
     char old[HF_PROVISIONAL_LEN + 1];  /* "" = not known yet */
     char name[HF_PROVISIONAL_LEN + 1]; /* at the origin; "" = it was not accepted yet */
     bool is_known; /* the call has returned the old one */
-    bool is_final; /* the depot has told the new one */
+    bool is_final; /* the depot has told the new one ... */
+    int64_t final_at; /* ... at this moment */
 } created;
 
 static struct {
@@ -210,6 +212,12 @@ static int key_number(hf_depot_key key)
         }
     }
     return -1;
+}
+
+static void make_final(created *one)
+{
+    one->final_at = one->is_final ? one->final_at : now();
+    one->is_final = true;
 }
 
 /* Whether the origin knows the key by this name. */
@@ -337,7 +345,9 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
     if (!HF_CHECK_SAY(key >= 0, "a fetch of a key that nobody has made")) {
         return HF_ERR_INVALID;
     }
-    HF_CHECK_SAY(key < KEYS || !world.made[key - KEYS].is_final || is_known_name(key, request->key),
+    /* one that began before and is being canceled may come in the same moment */
+    HF_CHECK_SAY(key < KEYS || !world.made[key - KEYS].is_final || world.made[key - KEYS].final_at == now() ||
+                     is_known_name(key, request->key),
                  "D7 key %d is fetched by its old name", key);
     uint64_t start = tick();
     int64_t at = now();
@@ -537,7 +547,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         return HF_ERR_LIMIT;
     }
     pushed *one = &world.pushes[world.push_count++];
-    *one = (pushed){.key = key, .verb = request->verb, .tick = tick(), .data = text_of(request->data, request->len)};
+    *one = (pushed){.key = key, .verb = request->verb, .tick = tick(), .at = now(), .data = text_of(request->data, request->len)};
     (void)snprintf(one->id, sizeof one->id, "%s", request->id);
     if (earlier != NULL) {
         HF_CHECK_SAY(
@@ -624,7 +634,13 @@ static bool may_lag(int key)
     }
     for (int i = 0; i < world.op_count; i++) {
         const op *one = &world.ops[i];
-        if (one->kind == OP_INVALIDATE && concerns(one, key) && (one->end == 0 || one->end > last->tick)) {
+        /* one in the moment when the write began counts as later */
+        if (one->kind == OP_INVALIDATE && concerns(one, key) && (one->end == 0 || one->ended_at >= last->at)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < world.proof_count; i++) { /* the depot has heard of a later value */
+        if (world.proofs[i].key == key && !world.proofs[i].is_absent && world.proofs[i].end > last->tick) {
             return false;
         }
     }
@@ -1078,7 +1094,7 @@ static void note_created(int key, const op *one, const hf_depot_id *id)
     if (one->is_origin_first) {
         HF_CHECK_SAY(id->len == strlen(made->name) && memcmp(id->bytes, made->name, id->len) == 0,
                      "key %d: the depot does not know its name", key);
-        made->is_final = true;
+        make_final(made);
     } else {
         HF_CHECK(id->len == HF_PROVISIONAL_LEN);
         HF_CHECK_SAY(made->old[0] == '\0' || memcmp(made->old, id->bytes, id->len) == 0, "another provisional id");
@@ -1098,7 +1114,9 @@ static void ask_name(const op *one, const hf_depot_write *write)
     bool is_old = id.len == strlen(made->old) && memcmp(id.bytes, made->old, id.len) == 0;
     bool is_new = id.len == strlen(made->name) && memcmp(id.bytes, made->name, id.len) == 0;
     HF_CHECK_SAY(is_old || is_new, "key %d has a name that nobody gave", one->key);
-    made->is_final = made->is_final || is_new;
+    if (is_new) {
+        make_final(made);
+    }
 }
 
 static void write_one(actor *self)
@@ -1229,7 +1247,7 @@ static void see(watched *seen, hf_depot_event *event)
                          !is_name(event->key, world.made[seen->key - KEYS].old),
                      "key %d got a name that nobody gave", seen->key);
         seen->is_rekeyed = true;
-        world.made[seen->key - KEYS].is_final = true;
+        make_final(&world.made[seen->key - KEYS]);
     }
     seen->is_loading = event->kind == HF_DEPOT_LOADING;
     hf_value_unref(event->value);
