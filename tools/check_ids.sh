@@ -33,6 +33,13 @@ done
 for id in Y{1..11}; do
     grep -qE "^${id}_.*workflow" <<<"$cases" || fail "no test of ${id} is about workflows"
 done
+# Those of a store of this kind once more, on whole depots.
+cases_of_depot=$(while IFS=$'\t' read -r name program; do
+    [[ $name != unit/depot/* ]] || "$program" --list
+done <"$programs")
+for id in S{1..23} X{4..8} C{1..11} N8 N9; do
+    grep -qE "^([A-Z][0-9]+_)*${id}_" <<<"$cases_of_depot" || fail "no test of a depot begins with ${id}"
+done
 echo "${#ids[@]} ids of promises, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests that carry one"
 
 # ---- Invariants of layers -------------------------------------------------------------------------------------------------

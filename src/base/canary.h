@@ -128,6 +128,11 @@
     X(HF_BUG_ACTIVITY_NOT_JOINED, "charges", "a canceled call returns before its activity has ended")                 \
     X(HF_BUG_CHILD_NOT_JOINED, "charges", "a canceled call returns before its child has ended")                       \
     X(HF_BUG_LATE_LANDING, "depot", "a fetch that began before an invalidation is kept")                              \
+    X(HF_BUG_WAITER_CANCELS, "depot", "any waiter that leaves cancels the fetch of a depot")                          \
+    X(HF_BUG_OLDER_VERSION, "depot", "a watcher gets an older version after a newer one")                             \
+    X(HF_BUG_ACK_OF_ANOTHER, "depot", "a write is acknowledged by the success of an earlier one")                     \
+    X(HF_BUG_ROW_GONE_EARLY, "depot", "a write leaves the file before the origin has accepted it")                    \
+    X(HF_BUG_UNSYNCED_PUT, "power", "a write is acknowledged before it is on the disk")                               \
     X(HF_BUG_AGE_NOT_RENEWED, "depot", "an answer 'not modified' does not renew the age")                             \
     X(HF_BUG_PERMIT_LOST, "depot", "a canceled probe does not give its permit back")                                  \
     X(HF_BUG_COALESCED_INTO_SENT, "depot", "a write is put into one that was sent")                                   \

@@ -1,6 +1,8 @@
 /* What the origin has answered to a write: it is settled, given up, sent again, or dead. */
 #include "depot/send.h"
 
+#include "base/canary.h"
+
 #include <stdio.h>
 
 enum { CONFLICT_ROUNDS_MAX = 3 };
@@ -185,6 +187,8 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         }
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         hf_pending_delete(depot, change, row);
+        /* Without a row a power cut would bring the value from before the write back (DP9). */
+        change->is_synced = row->is_origin_first;
         return HF_OK;
     case VERDICT_GIVEN_UP:
         if (one->reply.value != NULL) {
@@ -225,7 +229,9 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_DEAD:
         return decide_dead(depot, change, one);
     case VERDICT_LATER:
-        if (counts_as_attempt(one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
+        if (HF_CANARY(HF_BUG_ROW_GONE_EARLY)) {
+            hf_pending_delete(depot, change, row);
+        } else if (counts_as_attempt(one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
             hf_pending written = *row;
             note_attempt(&written, one);
             written.state = HF_ROW_WAITING;
@@ -240,8 +246,12 @@ static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
 {
     hf_assert(row->state == HF_ROW_SENDING && !row->is_held);
     row->state = HF_ROW_WAITING;
-    if (!counts_as_attempt(one)) {
-        return; /* the depot closes, or the breaker says when */
+    if (one->was_denied || depot->is_ending) {
+        return; /* the breaker says when, or the next process */
+    }
+    if (!counts_as_attempt(one)) { /* canceled by the pusher itself, or the owner was canceled: no failure */
+        row->next_try.ns = hf_rt_now(depot->rt).ns + hf_rule_send_pause(1, 0, 1.0);
+        return;
     }
     note_attempt(row, one);
     hf_news_of_row(depot, HF_NEWS_SEND_FAILED, row, one->status, one->why);
@@ -310,6 +320,9 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
                        row, one->status, one->why);
         hf_pending_over(depot, row, one->status, one->failure);
         hf_pending_free(depot, row);
+        if (HF_CANARY(HF_BUG_ACK_OF_ANOTHER) && !hf_list_is_empty(&slot->rows)) {
+            hf_pending_over(depot, HF_CONTAINER(hf_list_first(&slot->rows), hf_pending, node), HF_OK, NULL);
+        }
         break;
     case VERDICT_AGAIN:
         depot->counts.conflicts++;

@@ -103,6 +103,9 @@ void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_assert(flight->holders > 0); /* DP7 */
     if (--flight->holders > 0 || flight->is_over || HF_CANARY(HF_BUG_LAST_WAITER_KEEPS)) {
+        if (HF_CANARY(HF_BUG_WAITER_CANCELS) && flight->call != NULL && !flight->is_over) {
+            hf_depot_abandon(depot, &flight->call->work);
+        }
         return;
     }
     if (flight->is_landing) { /* it is being written: that ends by itself */
@@ -465,7 +468,7 @@ static void end_by_close(hf_depot *depot, hf_depot_flight *flight)
 static void fly_again(hf_depot *depot, hf_depot_flight *flight)
 {
     flight->is_landing = false;
-    if (flight->holders == 0) {
+    if (flight->holders == (unsigned)flight->is_refresh) { /* nobody waits for it: the next one who asks does */
         conclude(depot, flight);
         return;
     }

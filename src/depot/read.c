@@ -59,12 +59,10 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
     switch (move) {
     case HF_MOVE_SERVE_REFRESH:
-        hf_flight_refresh_for(depot, slot, HF_URGENCY_LOW, ask->many);
-        depot->counts.hits_source += ask->place == HF_DEPOT_SOURCE;
-        depot->counts.hits_memory += ask->place == HF_DEPOT_MEMORY;
-        serve(depot, ask, slot->snap, &at);
-        return;
     case HF_MOVE_SERVE:
+        if (move == HF_MOVE_SERVE_REFRESH) {
+            hf_flight_refresh_for(depot, slot, HF_URGENCY_LOW, ask->many);
+        }
         depot->counts.hits_source += ask->place == HF_DEPOT_SOURCE;
         depot->counts.hits_memory += ask->place == HF_DEPOT_MEMORY;
         serve(depot, ask, slot->snap, &at);

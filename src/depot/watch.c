@@ -3,6 +3,7 @@
  * mode says. */
 #include "depot/depot_private.h"
 
+#include "base/canary.h"
 #include "fiber/verbs.h"
 
 enum { CAPACITY = 16 };
@@ -72,6 +73,11 @@ static hf_watch_item keep(hf_watcher *watcher, hf_watch_item item)
     hf_assert(watcher->count < places(watcher)); /* DP8 */
     watcher->is_rekeyed = watcher->is_rekeyed || item.event.kind == HF_DEPOT_REKEYED;
     *item_at(watcher, watcher->count++) = item;
+    if (HF_CANARY(HF_BUG_OLDER_VERSION) && watcher->count > 1) {
+        hf_watch_item newest = *item_at(watcher, watcher->count - 1);
+        *item_at(watcher, watcher->count - 1) = *item_at(watcher, watcher->count - 2);
+        *item_at(watcher, watcher->count - 2) = newest;
+    }
     return old;
 }
 
@@ -120,7 +126,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         .version = snap->entry.version,
     };
     hf_assert(event.version >= watcher->seen); /* DP4 */
-    if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
+    if (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
         watcher->has_value = true;
         watcher->is_loading = false;
     } else if (watcher->has_value) {

@@ -116,7 +116,7 @@ static hf_status decide_write(hf_depot *depot, hf_change *change)
         row->sequence = depot->sequence_next++;
         hf_pending_put(depot, change, row);
     }
-    change->is_synced = true; /* DP6 */
+    change->is_synced = !HF_CANARY(HF_BUG_UNSYNCED_PUT); /* DP6 */
     return HF_OK;
 }
 

@@ -10,14 +10,19 @@
  *     op       a write or an invalidation as its caller saw it
  *
  * A get is right if a proof supports what it returned (DP2, DP3), a write if the book has it (DP6). The depot's own
- * state is looked at on its driver (DP5, DP8). */
+ * state is looked at on its driver (DP5, DP8).
+ *
+ * In a second case the store is a file on a simulated disk whose power goes in the middle of some change (DP9). From
+ * then on nothing can be written, so nothing is acknowledged. The depot is opened again on what is left of the disk. */
 #include "support/hooked.h"
 #include "support/lent.h"
 #include "support/support.h"
+#include "support/vfs.h"
 
 #include "base/rng.h"
 #include "depot/depot_private.h"
 #include "store/mem.h"
+#include "store/sqlite/sqlite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +68,7 @@ typedef struct pushed {
     int64_t at;
     answer answered;
     uint64_t accepted; /* tick; 0 = not */
-    int64_t told_at;   /* the depot heard of it; 0 = not */
+    int64_t told_at;   /* the depot heard of it, and could keep it; 0 = not */
 } pushed;
 
 typedef enum op_kind { OP_WRITE, OP_INVALIDATE } op_kind;
@@ -110,6 +115,10 @@ static struct {
     lent store;
     bool has_store;
     bool has_hooks; /* it is reached by functions of the user */
+    hf_vfs *disk;        /* the store is a file on it; NULL = in memory */
+    uint64_t power_left; /* changes of the disk until the power goes; 0 = it stays */
+    bool is_dark;        /* it has gone ... */
+    int64_t dark_at;     /* ... at this time */
     bool is_closing;
     bool is_canceled; /* the scope of the actors and of the depot */
     bool is_last;     /* the origin is well, and nobody interferes */
@@ -139,8 +148,14 @@ static struct {
     actor actors[ACTORS_MAX];
     hf_rng rng; /* of the origin */
     int64_t ttl, stale_max;
-    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches;
+    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches, outages;
 } world;
+
+/* What a change of the file fails with when there is no power. */
+static bool is_dark(hf_status status)
+{
+    return world.is_dark && (status == HF_ERR_STORE || status == HF_ERR_IO);
+}
 
 static uint64_t tick(void)
 {
@@ -449,6 +464,17 @@ static pushed *push_of(const hf_push_request *request)
     return NULL;
 }
 
+/* The write may have been merged. Whether that was kept is not known for sure if the power went just then. */
+static bool had_conflict(const char *id)
+{
+    for (int i = 0; i < world.push_count; i++) {
+        if (world.pushes[i].answered == ANSWER_CONFLICT && strcmp(world.pushes[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool was_accepted(const char *id)
 {
     for (int i = 0; i < world.push_count; i++) {
@@ -571,7 +597,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
     (void)snprintf(one->id, sizeof one->id, "%s", request->id);
     if (earlier != NULL) {
         HF_CHECK_SAY(
-            earlier->answered == ANSWER_CONFLICT || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
+            had_conflict(one->id) || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
             "DP6 write %s of key %d was sent as %s, then as %s", one->id, key, earlier->data.bytes, one->data.bytes);
         HF_CHECK_SAY(earlier->key == key, "DP6 one id, two keys");
     }
@@ -676,6 +702,17 @@ typedef struct asked {
     int64_t at;
 } asked;
 
+/* The depot has sent the write again: the answer was lost with the power. */
+static bool is_forgotten(int push)
+{
+    for (int i = push + 1; i < world.push_count; i++) {
+        if (strcmp(world.pushes[i].id, world.pushes[push].id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The first tick that a proof of a value may have been asked for at. */
 static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
 {
@@ -693,7 +730,7 @@ static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
     for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten */
         const pushed *one = &world.pushes[i];
         if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at &&
-            one->accepted > first) {
+            one->accepted > first && !is_forgotten(i)) {
             first = one->accepted;
         }
     }
@@ -1093,13 +1130,20 @@ static void op_end(op *one, hf_status status)
     one->ended_at = now();
 }
 
-/* Whether the origin has had the write, or one that took its place within the span of coalescing; or has accepted
- * it. */
-static bool is_covered(const op *one, bool must_be_accepted)
+typedef enum cover {
+    COVER_SENT,     /* the origin has had it */
+    COVER_ANSWERED, /* and has accepted or refused it */
+    COVER_ACCEPTED
+} cover;
+
+/* Whether this has become of the write, or of one that took its place within the span of coalescing. */
+static bool is_covered(const op *one, cover least)
 {
     for (int i = 0; i < world.push_count; i++) {
         const pushed *at = &world.pushes[i];
-        if (at->key != one->key || (must_be_accepted && at->accepted == 0)) {
+        bool is_answered = at->answered == ANSWER_CONFLICT || at->answered == ANSWER_REFUSED || at->accepted != 0;
+        if (at->key != one->key || (least == COVER_ACCEPTED && at->accepted == 0) ||
+            (least == COVER_ANSWERED && !is_answered)) {
             continue;
         }
         if (one->verb == HF_WRITE_REMOVE ? at->verb == HF_WRITE_REMOVE && at->tick > one->start
@@ -1124,14 +1168,14 @@ static void wait_for(actor *self, const op *one, hf_depot_write *write)
     hf_span timeout = hf_milliseconds(1 + (int64_t)hf_rng_below(&self->rng, 8000));
     hf_status status = hf_depot_write_wait(write, .timeout = timeout);
     if (status == HF_OK) {
-        HF_CHECK_SAY(is_covered(one, true), "DP6 the write of %s was acknowledged, but the origin has not accepted it",
-                     one->token);
+        HF_CHECK_SAY(is_covered(one, COVER_ACCEPTED),
+                     "DP6 the write of %s was acknowledged, but the origin has not accepted it", one->token);
     } else if (status == HF_ERR_TIMEOUT && now() - before >= timeout.ns) {
         return;
     } else if (status == HF_ERR_CLOSED) {
         HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
     } else if (status != HF_ERR_CANCELED) {
-        HF_CHECK_SAY(is_covered(one, false), "DP7 a write ended with %s, but was never sent", hf_status_name(status));
+        HF_CHECK_SAY(is_covered(one, COVER_SENT), "DP7 a write ended with %s, but was never sent", hf_status_name(status));
     }
 }
 
@@ -1223,11 +1267,12 @@ static void write_one(actor *self)
         note_created(key, one, &id);
     }
     if (one->is_origin_first) {
-        HF_CHECK_SAY(status != HF_OK || is_covered(one, true), "DP6 origin first: %s was not accepted", one->token);
+        HF_CHECK_SAY(status != HF_OK || is_covered(one, COVER_ACCEPTED), "DP6 origin first: %s was not accepted",
+                     one->token);
     } else {
         HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_TIMEOUT && timeout.ns > 0) ||
                          (status == HF_ERR_CANCELED && hf_canceled() != HF_OK) ||
-                         (status == HF_ERR_CLOSED && world.is_closing),
+                         (status == HF_ERR_CLOSED && world.is_closing) || is_dark(status),
                      "DP7 a write failed with %s", hf_status_name(status));
     }
     HF_CHECK(status == HF_OK || write == NULL);
@@ -1260,7 +1305,8 @@ static void invalidate_one(actor *self)
                         (what < 60 ? other->key == key : what >= 85 || space_of(other->key) == space);
         other->is_by_hand = other->is_by_hand || is_meant;
     }
-    HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK,
+    HF_CHECK_SAY(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK ||
+                     is_dark(status),
                  "invalidate: %s", hf_status_name(status));
 }
 
@@ -1390,7 +1436,7 @@ static void by_hand(actor *self)
     note_by_hand(&one, drops);
     hf_status status = drops ? hf_depot_drop(world.depot, one.sequence) : hf_depot_retry(world.depot, one.sequence);
     HF_CHECK_SAY(status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_CONFLICT ||
-                     (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK,
+                     (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK || is_dark(status),
                  "by hand: %s", hf_status_name(status));
 }
 
@@ -1518,11 +1564,12 @@ static void settle(void)
     hf_depot_counts counts;
     HF_CHECK(hf_depot_stat(world.depot, &counts) == HF_OK);
     HF_CHECK_SAY(counts.flights == 0 && counts.breakers_open == 0, "DP10 a permit was lost, or a fetch does not end");
+    HF_CHECK_SAY(counts.damaged == 0, "DP9 %d records are damaged", (int)counts.damaged);
     world.deaths += (uint64_t)left.dead;
     for (int i = 0; i < world.op_count; i++) {
         const op *one = &world.ops[i];
         if (one->kind == OP_WRITE && one->status == HF_OK) {
-            HF_CHECK_SAY(is_covered(one, false), "DP6 the write of %s (key %d) was acknowledged and never sent",
+            HF_CHECK_SAY(is_covered(one, COVER_ANSWERED), "DP6 the write of %s (key %d) was acknowledged and is lost",
                          one->token, one->key);
         }
     }
@@ -1555,11 +1602,22 @@ static void settle(void)
     (void)look();
 }
 
+/* The origin has accepted the write of this push before: it is sent again because the answer was lost with the power. */
+static bool is_repetition(int push)
+{
+    for (int i = 0; i < push; i++) {
+        if (world.pushes[i].accepted != 0 && strcmp(world.pushes[i].id, world.pushes[push].id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Writes of a key that did not overlap arrive in their order. */
 static void judge_order(void)
 {
     for (int i = 0; i < world.push_count; i++) {
-        for (int j = 0; j < i; j++) { /* j arrived first */
+        for (int j = 0; j < i && !is_repetition(i); j++) { /* j arrived first */
             const pushed *late = &world.pushes[i];
             const pushed *early = &world.pushes[j];
             if (late->key != early->key || (late->verb != HF_WRITE_REPLACE && late->verb != HF_WRITE_CREATE) ||
@@ -1574,12 +1632,69 @@ static void judge_order(void)
                 of_late = one->kind == OP_WRITE && has(&late->data, one->token) ? one : of_late;
                 of_early = one->kind == OP_WRITE && has(&early->data, one->token) ? one : of_early;
             }
-            HF_CHECK_SAY(of_late == NULL || of_early == NULL || of_late->is_by_hand || of_late->end == 0 ||
-                             of_late->end > of_early->start,
-                         "DP6 key %d: %s arrived after %s, but was written before it", late->key, late->data.bytes,
-                         early->data.bytes);
+            if (!HF_CHECK_SAY(of_late == NULL || of_early == NULL || of_late->is_by_hand || of_late->status != HF_OK ||
+                                  of_late->end > of_early->start,
+                              "DP6 key %d: %s arrived after %s, but was written before it", late->key,
+                              late->data.bytes, early->data.bytes)) {
+                tell_story(late->key);
+            }
         }
     }
+}
+
+/* ---- The disk ---------------------------------------------------------------------------------------------------- */
+
+static void power_goes(void *state, uint64_t number, hf_vfs_op_kind kind, const char *file)
+{
+    (void)state;
+    (void)number;
+    (void)kind;
+    (void)file;
+    if (world.power_left > 0 && --world.power_left == 0) {
+        hf_env *env = world.depot->rt->env; /* this is the thread of the store */
+        hf_vfs_power_off(world.disk);
+        world.is_dark = true;
+        world.dark_at = env->ops->now(env).ns;
+    }
+}
+
+static void open_store(void)
+{
+    hf_op opening;
+    hf_op_init(&opening);
+    hf_allocator memory = hf_env_memory(hf_env_posix());
+    world.store = (lent){.base = {.ops = &LENT, .tables = &hf_depot_tables}};
+    if (world.disk == NULL) {
+        HF_CHECK(hf_mem_store_open(&opening, memory, &hf_depot_tables, &world.store.inner) == HF_OK);
+        return;
+    }
+    hf_sqlite_options options = {.tables = &hf_depot_tables,
+                                 .vfs = hf_vfs_name(world.disk),
+                                 .cache_len = 64 * 1024,
+                                 .log_len_max = 64 * 1024,
+                                 .reread = hf_vfs_reread,
+                                 .reread_state = world.disk};
+    hf_status status = hf_sqlite_open(&opening, memory, "depot.db", &options, &world.store.inner);
+    HF_CHECK_SAY(status == HF_OK, "DP9 the file does not open: %s", opening.message);
+}
+
+/* The depot is closed. What is left of the disk is opened. */
+static void restore_power(hf_rng *rng)
+{
+    if (!world.is_dark) {
+        hf_vfs_power_off(world.disk);
+        world.dark_at = now();
+    }
+    for (int i = 0; i < world.push_count; i++) { /* these answers could not be kept */
+        pushed *one = &world.pushes[i];
+        one->told_at = one->told_at >= world.dark_at ? 0 : one->told_at;
+    }
+    hf_store_close(world.store.inner);
+    hf_vfs_image(world.disk, (hf_crash_mode)hf_rng_below(rng, HF_CRASH_MODE_COUNT), rng, world.disk);
+    world.is_dark = false;
+    world.power_left = 0;
+    world.outages++;
+    open_store();
 }
 
 static void run_round(hf_rng *rng, bool is_cut)
@@ -1588,6 +1703,7 @@ static void run_round(hf_rng *rng, bool is_cut)
     HF_CHECK(hf_scope_open(&scope, .join = HF_JOIN_DISCARD) == HF_OK);
     HF_CHECK(open_depot(rng) == HF_OK);
     world.offline = 0;
+    world.power_left = is_cut && world.disk != NULL ? 1 + hf_rng_below(rng, 120) : 0;
     int count = 2 + (int)hf_rng_below(rng, ACTORS_MAX - 1);
     for (int i = 0; i < count; i++) {
         world.actors[i] = (actor){.rng = {.state = hf_rng_next(rng)}, .number = i};
@@ -1611,18 +1727,19 @@ static void run_round(hf_rng *rng, bool is_cut)
     HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_scope_close(scope) == HF_OK);
     world.is_closing = world.is_canceled = false;
+    if (is_cut && world.disk != NULL) {
+        restore_power(rng);
+    }
 }
 
 static hf_status root(void *arg)
 {
     hf_rng *rng = arg;
-    hf_op opening;
-    hf_op_init(&opening);
-    world.store = (lent){.base = {.ops = &LENT, .tables = &hf_depot_tables}};
-    world.has_store = chance(rng, 75);
-    world.has_hooks = world.has_store && chance(rng, 40);
-    HF_CHECK(hf_mem_store_open(&opening, hf_env_memory(hf_env_posix()), &hf_depot_tables, &world.store.inner) == HF_OK);
+    world.has_store = chance(rng, 75) || world.disk != NULL;
+    world.has_hooks = world.has_store && world.disk == NULL && chance(rng, 40);
+    open_store();
     int rounds = world.has_store ? (int)hf_rng_below(rng, 3) : 0;
+    rounds += world.disk != NULL;
     for (int i = 0; i < rounds; i++) {
         run_round(rng, true);
         world.reopened++;
@@ -1632,11 +1749,17 @@ static hf_status root(void *arg)
     return HF_OK;
 }
 
-static uint64_t totals[10];
+static uint64_t totals[11];
+static bool with_disk;
 
 static uint64_t run(uint64_t seed)
 {
     memset(&world, 0, sizeof world);
+    if (with_disk) {
+        world.disk = hf_vfs_new("disk", seed);
+        hf_vfs_seed_sqlite(seed);
+        hf_vfs_on_op(world.disk, power_goes, NULL);
+    }
     hf_rng rng = {.state = hf_hash_mix(161, seed)};
     world.rng.state = hf_rng_next(&rng);
     world.ttl = (int64_t)(1 + hf_rng_below(&rng, 20)) * SECOND;
@@ -1650,9 +1773,10 @@ static uint64_t run(uint64_t seed)
     }
     uint64_t hash = 0;
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
-    HF_CHECK(hf_sim_errors_logged() == 0);
-    uint64_t counts[] = {world.fetches, world.gets,   world.writes,  world.conflicts,
-                         world.watched, world.deaths, world.reopened,  world.moved,    world.lagged,
+    HF_CHECK(hf_sim_errors_logged() == 0 || world.outages > 0);
+    hf_vfs_free(world.disk);
+    uint64_t counts[] = {world.fetches, world.gets,     world.writes, world.conflicts, world.watched,
+                         world.deaths,  world.reopened, world.moved,  world.lagged,    world.outages,
                          world.batches};
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
@@ -1668,20 +1792,37 @@ static void one_seed(uint64_t seed)
     }
 }
 
-static void depots_do_what_their_twin_says(void **state)
+static void run_seeds(const char *what, uint64_t count)
 {
-    (void)state;
-    hf_each_seed("depots", 50000, one_seed);
+    memset(totals, 0, sizeof totals);
+    hf_each_seed(what, count, one_seed);
     print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
-                  "lagged %llu, batches %llu\n",
+                  "lagged %llu, power cuts %llu, batches %llu\n",
                   (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
                   (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
                   (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8],
-                  (unsigned long long)totals[9]);
+                  (unsigned long long)totals[9], (unsigned long long)totals[10]);
+}
+
+static void depots_do_what_their_twin_says(void **state)
+{
+    (void)state;
+    with_disk = false;
+    run_seeds("depots", 50000);
+}
+
+static void depots_lose_nothing_when_the_power_goes(void **state)
+{
+    (void)state;
+    with_disk = true;
+    run_seeds("depots on a disk without power", 3000);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest TESTS[] = {cmocka_unit_test(depots_do_what_their_twin_says)};
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(depots_do_what_their_twin_says),
+        cmocka_unit_test(depots_lose_nothing_when_the_power_goes),
+    };
     return hf_test_main("depot_model", TESTS, HF_COUNT_OF(TESTS), argc, argv);
 }
