@@ -1,11 +1,17 @@
-/* Creates, keys that get another name from the origin, their aliases, tombstones, and writes that an invalidation drops,
- * on virtual time. */
+/* Creates, keys that get another name from the origin, their aliases, tombstones, and writes that an invalidation
+ * drops, on virtual time. */
 #include "unit/depot/script.h"
 
 #include <time.h>
 
-#define FAILED_ONCE {.status = HF_ERR_FAILED, .failed = HF_REPLY_NETWORK}
-#define FAILED_FOR_GOOD {.status = HF_ERR_FAILED, .failed = HF_REPLY_DENIED}
+#define FAILED_ONCE                                         \
+    {                                                       \
+        .status = HF_ERR_FAILED, .failed = HF_REPLY_NETWORK \
+    }
+#define FAILED_FOR_GOOD                                    \
+    {                                                      \
+        .status = HF_ERR_FAILED, .failed = HF_REPLY_DENIED \
+    }
 
 static hf_depot_write *writes[6];
 
@@ -187,7 +193,7 @@ static hf_status watchers(void *arg)
         size_t capacity;
     } MODES[] = {{HF_FLOW_CONFLATE, 0}, {HF_FLOW_DROP_OLDEST, 1}, {HF_FLOW_DROP_OLDEST, 8}};
     for (size_t i = 0; i < HF_COUNT_OF(MODES); i++) {
-        char key[8];
+        char key[24];
         (void)snprintf(key, sizeof key, "42-%zu", i);
         origin o = {.answers = {{.key = key, .takes = hf_seconds(1)}}, .answer_count = 1};
         hf_depot_id id;
@@ -299,7 +305,7 @@ static hf_status invalidated(void *arg)
 {
     (void)arg;
     for (int what = 0; what < 6; what++) {
-        char key[8];
+        char key[24];
         (void)snprintf(key, sizeof key, "42-%d", what);
         origin o = {.answers = {{.key = key, .takes = hf_seconds(2)}}, .answer_count = 1};
         hf_depot_id id;
@@ -429,13 +435,13 @@ static hf_status one_commit(void *arg)
 
 typedef struct tomb {
     const char *name;
-    int64_t modified_s;    /* of the fetched value, after the delete; INT64_MIN = it has no date */
-    uint64_t revision;     /* of the fetched value */
-    int64_t told_s;        /* the date in the answer to the delete, after it; INT64_MIN = none */
-    uint64_t told;         /* the revision in that answer */
-    uint64_t had;          /* the revision of the value that was deleted */
-    int64_t days;          /* since the delete */
-    bool is_invalidated;   /* in between */
+    int64_t modified_s;  /* of the fetched value, after the delete; INT64_MIN = it has no date */
+    uint64_t revision;   /* of the fetched value */
+    int64_t told_s;      /* the date in the answer to the delete, after it; INT64_MIN = none */
+    uint64_t told;       /* the revision in that answer */
+    uint64_t had;        /* the revision of the value that was deleted */
+    int64_t days;        /* since the delete */
+    bool is_invalidated; /* in between */
     bool counts;
 } tomb;
 
@@ -475,7 +481,7 @@ static hf_status tombstones(void *arg)
     (void)arg;
     for (size_t i = 0; i < HF_COUNT_OF(TOMBS); i++) {
         const tomb *row = &TOMBS[i];
-        char id[16];
+        char id[40];
         char told[40];
         char modified[40];
         (void)snprintf(id, sizeof id, "tomb-%zu", i);
@@ -678,7 +684,7 @@ static hf_status renewed(void *arg)
         return HF_OK;
     }
     for (size_t i = 0; i < HF_COUNT_OF(lens); i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "r-%zu", i);
         hf_depot_options options = {.size = sizeof options, .fetch = confirm, .state = &lens[i]};
         hf_value *value = NULL;
@@ -757,11 +763,16 @@ static void dates_are_read_or_refused(void **state)
         const char *text;
         int64_t seconds;
     } DATES[] = {
-        {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777}, {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
-        {"Thu, 29 Feb 2024 23:59:59 GMT", 1709251199}, {"Sun, 06 Nov 1994 08:49:37 UTC", -1},
-        {"Sun, 06 Now 1994 08:49:37 GMT", -1},         {"Sun, 06 Nov 1994 24:49:37 GMT", -1},
-        {"Sun, 6 Nov 1994 08:49:37 GMT", -1},          {"Sun, 00 Nov 1994 08:49:37 GMT", -1},
-        {"yesterday", -1},                             {"", -1},
+        {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777},
+        {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
+        {"Thu, 29 Feb 2024 23:59:59 GMT", 1709251199},
+        {"Sun, 06 Nov 1994 08:49:37 UTC", -1},
+        {"Sun, 06 Now 1994 08:49:37 GMT", -1},
+        {"Sun, 06 Nov 1994 24:49:37 GMT", -1},
+        {"Sun, 6 Nov 1994 08:49:37 GMT", -1},
+        {"Sun, 00 Nov 1994 08:49:37 GMT", -1},
+        {"yesterday", -1},
+        {"", -1},
         {NULL, -1},
     };
     for (size_t i = 0; i < HF_COUNT_OF(DATES); i++) {
@@ -770,11 +781,11 @@ static void dates_are_read_or_refused(void **state)
     }
 }
 
-#define SIMULATED(name, seeds, body)          \
-    static void name(void **state)            \
-    {                                         \
-        (void)state;                          \
-        simulated(#name, seeds, body);        \
+#define SIMULATED(name, seeds, body)   \
+    static void name(void **state)     \
+    {                                  \
+        (void)state;                   \
+        simulated(#name, seeds, body); \
     }
 
 SIMULATED(what_was_created_gets_the_origins_id, 100, creates)
