@@ -306,8 +306,8 @@ static bool call_end(hf_work *work, hf_status status, hf_failure_box *failure)
         flight->was_denied = call->was_denied;
         flight->why = call->was_denied ? HF_REPLY_ORIGIN : hf_class_of_status(flight->work_status);
         flight->is_answered = true;
-        call->has_failed = call->has_failed || (!call->was_denied && hf_depot_end_of(flight->work_status, flight->why) ==
-                                                                         HF_BREAKER_FAILED);
+        call->has_failed = call->has_failed || (!call->was_denied &&
+                                                hf_depot_end_of(flight->work_status, flight->why) == HF_BREAKER_FAILED);
     }
     hf_box_unref(failure);
     return true;
@@ -341,7 +341,7 @@ static void act_over(hf_depot *depot, hf_post *post)
     }
     for (size_t i = 0; i < call->count; i++) {
         hf_depot_flight *flight = call->flights[i];
-        if (flight != NULL) { /* else it has landed before */
+        if (flight != NULL) {               /* else it has landed before */
             hf_assert(flight->is_answered); /* call-K2 */
             hf_flight_land(depot, flight);
         }

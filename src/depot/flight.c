@@ -410,7 +410,8 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     HF_TRY(hf_change_fold(depot, change, NULL, NULL));
     if (flight->object != NULL && change->snap->value == flight->reply.value &&
-        atomic_load_explicit(&change->snap->object, memory_order_relaxed) == NULL) { /* else it is that of the same bytes */
+        atomic_load_explicit(&change->snap->object, memory_order_relaxed) ==
+            NULL) { /* else it is that of the same bytes */
         hf_snap_set_object(change->snap, flight->object);
     }
     if (flight->status == HF_OK && flight->reply.value == NULL && change->write_count > 0) {

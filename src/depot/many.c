@@ -180,10 +180,10 @@ static void take_result(hf_depot *depot, hf_many_key *key, hf_depot_result *resu
         }
         return;
     }
-    const char *message = ask->failure != NULL               ? ask->failure->failure.message
-                          : ask->op.status == key->status    ? ask->op.message
-                          : key->status == HF_ERR_TIMEOUT    ? "the key had no answer before the call's timeout"
-                                                             : hf_status_text(key->status);
+    const char *message = ask->failure != NULL            ? ask->failure->failure.message
+                          : ask->op.status == key->status ? ask->op.message
+                          : key->status == HF_ERR_TIMEOUT ? "the key had no answer before the call's timeout"
+                                                          : hf_status_text(key->status);
     say(result, key->status, message);
     if (info != NULL && key->status == HF_ERR_UNAVAILABLE) {
         info->retry_after = hf_nanoseconds(ask->retry_after);

@@ -343,6 +343,7 @@ hf_status hf_source_reload(hf_depot *depot, hf_change *change)
 
 void hf_source_submit(hf_depot *depot, hf_store_request *request)
 {
+    hf_assert(request->done != NULL);
     if (depot->source->hooks != NULL) {
         hf_hooks_submit(depot->source->hooks, request);
     } else {
@@ -355,6 +356,7 @@ void hf_source_submit(hf_depot *depot, hf_store_request *request)
 static void act_written(hf_depot *depot, hf_post *post)
 {
     hf_source *source = HF_CONTAINER(post, hf_source, written);
+    hf_assert(depot->is_committing && !hf_list_is_empty(&depot->committing));
     hf_status status = source->commit.status;
     hf_list changes;
     hf_list_move_all(&depot->committing, &changes);
@@ -403,6 +405,7 @@ void hf_source_commit(hf_depot *depot)
     hf_source *source = depot->source;
     size_t count = 0;
     bool is_synced = false;
+    hf_assert(!depot->is_committing); /* one commit at a time */
     HF_LIST_EACH(node, &depot->batch)
     {
         hf_change *change = HF_CONTAINER(node, hf_change, in_batch);
@@ -413,9 +416,12 @@ void hf_source_commit(hf_depot *depot)
     depot->is_committing = true;
     source->written.act = act_written;
     hf_op_init(&source->commit.op);
-    if (!make_room(depot, source, count)) {
+    if (depot->broken != HF_OK || !make_room(depot, source, count)) {
         source->commit.status =
-            hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
+            depot->broken != HF_OK
+                ? hf_fail(&source->commit.op, depot->broken,
+                          "the file of depot '%s' failed: close the depot and open it again", depot->name)
+                : hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
         act_written(depot, &source->written);
         return;
     }
@@ -426,6 +432,7 @@ void hf_source_commit(hf_depot *depot)
         memcpy(source->writes + at, change->writes, change->write_count * sizeof *change->writes);
         at += change->write_count;
     }
+    hf_assert(at == count && count > 0);
     source->commit = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = source->last_commit + 1,

@@ -55,9 +55,11 @@ static hf_status sub_run(hf_work *work)
 {
     hf_sub_run *run = HF_CONTAINER(work, hf_sub_run, work);
     hf_depot *depot = run->depot;
-    hf_status status = hf_depot_permit(depot, run->origin, &run->is_probe);
+    bool is_probe = false;
+    hf_status status = hf_depot_permit(depot, run->origin, &is_probe);
+    atomic_store(&run->is_probe, is_probe);
     if (status != HF_OK) {
-        run->was_denied = status == HF_ERR_UNAVAILABLE;
+        atomic_store(&run->was_denied, status == HF_ERR_UNAVAILABLE);
         return status;
     }
     hf_scope *scope = NULL;
@@ -102,7 +104,7 @@ hf_status hf_sub_emit(hf_sub_run *run)
 {
     hf_depot *depot = run->depot;
     const hf_reply *reply = &run->reply;
-    HF_TRY(hf_reply_check(depot, reply, run->etag != NULL || run->last_modified != NULL || run->has_emitted));
+    HF_TRY(hf_reply_check(depot, reply, run->etag != NULL || run->last_modified != NULL || run->has_handed_over));
     if (reply->value != NULL && depot->options.decode != NULL) {
         hf_status status = hf_depot_decode(depot, reply->value, &run->object);
         if (status != HF_OK) {
@@ -113,6 +115,7 @@ hf_status hf_sub_emit(hf_sub_run *run)
     }
     emit_ask emit = {.run = run};
     hf_status status = hf_depot_ask(depot, &emit.ask, act_emit, "hf_reply_emit", hf_nanoseconds(0));
+    run->has_handed_over = run->has_handed_over || status == HF_OK;
     hf_reply_clear(&run->reply);
     hf_value_unref(run->object);
     run->object = NULL;
@@ -237,7 +240,7 @@ static void act_over(hf_depot *depot, hf_post *post)
     }
     run->is_current = false;
     slot->sub = NULL;
-    slot->holds++; /* until it was looked at */
+    slot->holds++;                                                                    /* until it was looked at */
     bool is_quiet = run->status == HF_OK && run->has_emitted && slot->flight == NULL; /* its end is not a failure */
     if (is_quiet) {
         if (is_watched(slot)) {
@@ -330,7 +333,7 @@ static void act_emit(hf_depot *depot, hf_post *post)
         hf_depot_answer(depot, &emit->ask, hf_fail(&emit->ask.op, HF_ERR_CANCELED, "%s", UNWANTED));
         return;
     }
-    drop_taken(run); /* of an emission whose caller was canceled */
+    drop_taken(run);                /* of an emission whose caller was canceled */
     take(&run->taken, &run->reply); /* now: from the moment when it is parked it may be canceled, and clear its reply */
     run->taken_object = hf_value_ref(run->object);
     run->has_taken = true;

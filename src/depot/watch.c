@@ -80,6 +80,7 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 {
     hf_snap *snap = slot->snap;
+    hf_assert(watcher->slot == slot && slot->load == HF_SLOT_KNOWN);
     hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
     bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at.age > watcher->rule.within;
     hf_depot_event event = {
@@ -189,6 +190,7 @@ static void act_open(hf_depot *depot, hf_post *post)
         return;
     }
     hf_watcher *watcher = ask->what;
+    hf_assert(watcher->slot == NULL && watcher->flight == NULL);
     watcher->slot = slot;
     slot->holds++;
     hf_list_push_back(&slot->watchers, &watcher->node);
@@ -226,6 +228,8 @@ static void leave_slot(hf_depot *depot, hf_watcher *watcher)
 {
     hf_slot *slot = watcher->slot;
     hf_depot_flight *flight = watcher->flight;
+    hf_assert(slot != NULL && depot->watcher_count > 0);
+    hf_assert(flight == NULL || (flight == slot->flight && flight->holders > 0)); /* DP7 */
     watcher->slot = NULL;
     watcher->flight = NULL;
     hf_list_remove(&watcher->node);

@@ -319,6 +319,12 @@ static hf_status many_reads(void *arg)
     return HF_OK;
 }
 
+static hf_status put_in_vain(void *arg)
+{
+    HF_CHECK(hf_depot_put(arg, key_of("A"), "3", 1) == HF_ERR_STORE);
+    return HF_OK;
+}
+
 /* What the user's functions fail with goes to those who asked, and to nobody else. */
 static hf_status failing(void *arg)
 {
@@ -365,9 +371,18 @@ static hf_status failing(void *arg)
         GET(depot, "A", "1", .fresh = HF_FRESH_LOCAL);
         t->fails_read = HF_OK;
         t->fails_write = HF_ERR_STORE; /* nobody knows what became of it: the source is left alone */
-        HF_CHECK(hf_depot_put(depot, key_of("A"), "3", 1) == HF_ERR_STORE);
+        t->slow = hf_milliseconds(100);
+        int writes = t->writes + 1;
+        {
+            HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+            HF_TRY(hf_scope_open(&scope));
+            HF_TRY(hf_fork(scope, put_in_vain, depot));
+            HF_TRY(hf_sleep(hf_milliseconds(50)));
+            HF_CHECK(hf_depot_put(depot, key_of("B"), "3", 1) == HF_ERR_STORE); /* it waited for the first one */
+            HF_TRY(hf_join(scope));
+        }
+        t->slow = hf_nanoseconds(0);
         t->fails_write = HF_OK;
-        int writes = t->writes;
         HF_CHECK(hf_depot_put(depot, key_of("A"), "4", 1) == HF_ERR_STORE && t->writes == writes);
         GET(depot, "A", "1", .fresh = HF_FRESH_LOCAL);
     }

@@ -20,7 +20,7 @@ typedef struct origin {
     hf_status end;
     bool says_nothing;
     bool is_replaced; /* the last one may still be leaving when the next begins */
-    char etag[16]; /* of the last request */
+    char etag[16];    /* of the last request */
 } origin;
 
 static hf_status follow(origin *o, hf_reply *reply)
@@ -90,15 +90,15 @@ static hf_status get_status(hf_depot *depot, const char *id, hf_fresh fresh)
 }
 
 /* The next event; `text` NULL = it has no value. */
-#define NEXT(watcher, expected, text)                                                                          \
-    do {                                                                                                       \
-        hf_depot_event event_;                                                                                 \
-        hf_status next_ = hf_watcher_next(watcher, &event_, .timeout = hf_minutes(5));                         \
-        if (HF_CHECK_SAY(next_ == HF_OK, "%s", hf_status_name(next_))) {                                       \
-            HF_CHECK_SAY(event_.kind == (expected), "event %d", (int)event_.kind);                             \
+#define NEXT(watcher, expected, text)                                                                              \
+    do {                                                                                                           \
+        hf_depot_event event_;                                                                                     \
+        hf_status next_ = hf_watcher_next(watcher, &event_, .timeout = hf_minutes(5));                             \
+        if (HF_CHECK_SAY(next_ == HF_OK, "%s", hf_status_name(next_))) {                                           \
+            HF_CHECK_SAY(event_.kind == (expected), "event %d", (int)event_.kind);                                 \
             HF_CHECK((text) == NULL ? event_.value == NULL : is_text(event_.value, (text) != NULL ? (text) : "")); \
-            hf_value_unref(event_.value);                                                                      \
-        }                                                                                                      \
+            hf_value_unref(event_.value);                                                                          \
+        }                                                                                                          \
     } while (0)
 
 /* A get takes the next reply, and nobody is left: the subscription is canceled. */

@@ -881,9 +881,9 @@ static void get_several(actor *self)
         infos[i] = (hf_depot_info){0};
     }
     world.gets += count;
-    hf_status status = hf_depot_get_many(world.depot, keys, count, results, .fresh = fresh,
-                                         .within = hf_nanoseconds(within), .timeout = timeout,
-                                         .force = chance(&self->rng, 10), .ret_infos = infos);
+    hf_status status =
+        hf_depot_get_many(world.depot, keys, count, results, .fresh = fresh, .within = hf_nanoseconds(within),
+                          .timeout = timeout, .force = chance(&self->rng, 10), .ret_infos = infos);
     if (status != HF_OK) {
         judge_failure(&asks[0], status, hf_canceled() != HF_OK);
         return;
@@ -1093,7 +1093,8 @@ static void watch_one(actor *self)
     hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
     hf_status status = hf_depot_watch(
         world.depot, key_of(key), &watcher, .fresh = fresh, .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
-        .mode = (hf_flow_mode)hf_rng_below(&self->rng, 3), .capacity = hf_rng_below(&self->rng, 4), .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
+        .mode = (hf_flow_mode)hf_rng_below(&self->rng, 3), .capacity = hf_rng_below(&self->rng, 4),
+        .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
     if (status != HF_OK) {
         HF_CHECK_SAY((status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "watch: %s",
                      hf_status_name(status));
@@ -1382,8 +1383,8 @@ static uint64_t run(uint64_t seed)
     uint64_t hash = 0;
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
     HF_CHECK(hf_sim_errors_logged() == 0);
-    uint64_t counts[] = {world.fetches, world.gets,   world.writes,  world.conflicts,
-                         world.watched, world.deaths, world.reopened,  world.batches};
+    uint64_t counts[] = {world.fetches, world.gets,   world.writes,   world.conflicts,
+                         world.watched, world.deaths, world.reopened, world.batches};
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
     }
