@@ -13,10 +13,10 @@
  *
  * The breaker hears of the call once: it has failed if no key was answered.
  *
- * call-K1  All flights of a call have one origin, and at most HF_CALL_FLIGHTS_MAX are in it.
- * call-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
+ * depot-K1  All flights of a call have one origin, and at most HF_CALL_FLIGHTS_MAX are in it.
+ * depot-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
  *          touches them only then.
- * call-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
+ * depot-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -150,7 +150,7 @@ static hf_fetch_request request_of(const hf_depot_flight *flight, int attempt)
 static bool judge(hf_depot_call *call, hf_depot_flight *flight, int attempt, hf_status status, hf_failure_box *failure)
 {
     hf_depot *depot = call->depot;
-    hf_assert(!flight->is_answered); /* call-K2 */
+    hf_assert(!flight->is_answered); /* depot-K2 */
     flight->why = hf_depot_classify(&flight->reply, status);
     if (status == HF_OK) {
         status = hf_reply_check(depot, &flight->reply, flight->etag != NULL || flight->last_modified != NULL);
@@ -259,7 +259,7 @@ static int64_t part(hf_depot_call *call, int attempt)
         if (flight != NULL && flight->is_answered) {
             call->flights[i] = NULL;
             flight->landed.act = act_landed;
-            hf_depot_post(call->depot, &flight->landed); /* from here on it is the driver's (call-K2) */
+            hf_depot_post(call->depot, &flight->landed); /* from here on it is the driver's (depot-K2) */
         } else if (flight != NULL) {
             int64_t own = hf_rule_retry_pause(attempt, flight->retry_after, hf_depot_chance_of(call->depot));
             pause = own > pause ? own : pause;
@@ -342,7 +342,7 @@ static void act_over(hf_depot *depot, hf_post *post)
     for (size_t i = 0; i < call->count; i++) {
         hf_depot_flight *flight = call->flights[i];
         if (flight != NULL) {               /* else it has landed before */
-            hf_assert(flight->is_answered); /* call-K2 */
+            hf_assert(flight->is_answered); /* depot-K2 */
             hf_flight_land(depot, flight);
         }
     }
@@ -362,7 +362,7 @@ void hf_depot_abandon(hf_depot *depot, hf_work *work)
 
 void hf_call_leave(hf_depot *depot, hf_depot_call *call)
 {
-    hf_assert(call->live > 0); /* call-K3 */
+    hf_assert(call->live > 0); /* depot-K3 */
     if (--call->live == 0) {
         hf_depot_abandon(depot, &call->work);
     }
@@ -405,7 +405,7 @@ static void start_call(hf_depot *depot, hf_list *queue)
     call->is_many = is_many;
     hf_node *node = &first->node;
     while (call->count < count) {
-        hf_assert(node != &queue->head); /* call-K1 */
+        hf_assert(node != &queue->head); /* depot-K1 */
         hf_depot_flight *flight = HF_CONTAINER(node, hf_depot_flight, node);
         node = node->next;
         if (flight->origin == call->origin) {

@@ -526,7 +526,7 @@ void hf_flight_land(hf_depot *depot, hf_depot_flight *flight)
         return;
     }
     if (call != NULL) {
-        hf_assert(call->live > 0); /* call-K3 */
+        hf_assert(call->live > 0); /* depot-K3 */
         call->live--;
     }
     hf_assert(flight->failure == NULL && !flight->is_landing); /* DP1 */

@@ -9,8 +9,8 @@
  * The fiber is a child of the depot's scope. A canceled fiber still writes what it was given: the wait for the pool has
  * a shield then. It ends when it is told to, and closes the source.
  *
- * hooks-H1  One call at a time, in the order of the requests: a read sees every earlier write (store-S3).
- * hooks-H2  What comes from the user is checked: keys of the right length and in their order, no more rows than fit. */
+ * depot-H1  One call at a time, in the order of the requests: a read sees every earlier write (store-S3).
+ * depot-H2  What comes from the user is checked: keys of the right length and in their order, no more rows than fit. */
 #include "depot/depot_private.h"
 
 #include <holdfast/dispatch.h>
@@ -71,7 +71,7 @@ static hf_str bytes_of(hf_table table, const hf_key *key, unsigned char room[NUM
     return hf_str_of_len(room, NUMBER_LEN);
 }
 
-/* The reverse. False: the user's bytes are not a key (hooks-H2). */
+/* The reverse. False: the user's bytes are not a key (depot-H2). */
 static bool key_of(hf_table table, const void *bytes, size_t len, hf_key *ret_key)
 {
     if (bytes == NULL || len == 0) {
@@ -170,7 +170,7 @@ static bool visit(void *arg, const void *key_bytes, size_t key_len, const void *
     }
     if (!key_of(request->table, key_bytes, key_len, &key) || (data == NULL && len > 0) ||
         (request->row_count > 0 && hf_key_compare(&key, &one->last) <= 0) ||
-        hf_key_compare(&key, &request->key) < 0) { /* hooks-H2 */
+        hf_key_compare(&key, &request->key) < 0) { /* depot-H2 */
         one->status = hf_fail(&request->op, HF_ERR_INVALID,
                               "a scan of the source gave a key that is none, is out of order, or is before the first");
         return false;
@@ -357,7 +357,7 @@ static void take_group(hf_hooks *hooks, group *one)
     while (!hf_list_is_empty(&hooks->waiting) && one->count < READ_MANY_MAX) {
         hf_store_request *next = HF_CONTAINER(hf_list_first(&hooks->waiting), hf_store_request, link);
         bool fits = one->count == 0 || (hooks->hooks.read_many != NULL && is_entry_read(one->requests[0]) &&
-                                        is_entry_read(next)); /* hooks-H1 */
+                                        is_entry_read(next)); /* depot-H1 */
         if (!fits) {
             break;
         }

@@ -40,7 +40,7 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
               hf_list_is_empty(&slot->loading) && hf_list_is_empty(&slot->watchers) &&
               hf_list_is_empty(&slot->changes) && hf_list_is_empty(&slot->rows)); /* depot-D4 */
     hf_assert(!hf_node_is_linked(&slot->in_senders));
-    hf_assert(slot->sub == NULL && !hf_node_is_linked(&slot->in_subs)); /* sub-U1 */
+    hf_assert(slot->sub == NULL && !hf_node_is_linked(&slot->in_subs)); /* depot-U1 */
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
     hf_heap_remove(&depot->timers, &slot->sub_timer.node);
     hf_keys_remove(&depot->slots, &slot->key);

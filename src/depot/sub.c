@@ -14,8 +14,8 @@
  * Until its first reply a subscription counts as one of the fetches at once, has a permit of the breaker and a time
  * limit, as a fetch has. Later it may be silent for as long as it likes.
  *
- * sub-U1  A key has at most one current subscription. One that is not current lands nothing.
- * sub-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
+ * depot-U1  A key has at most one current subscription. One that is not current lands nothing.
+ * depot-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -33,7 +33,7 @@ static bool is_watched(const hf_slot *slot)
     return false;
 }
 
-/* Whether the key was invalidated after it began (sub-U2). */
+/* Whether the key was invalidated after it began (depot-U2). */
 static bool is_outdated(const hf_depot *depot, const hf_sub_run *run)
 {
     const hf_slot *slot = run->slot;
@@ -165,7 +165,7 @@ static const char UNWANTED[] = "nobody wants the key any more";
 /* The key is free at once; its fiber ends when it can. */
 static void drop(hf_depot *depot, hf_sub_run *run)
 {
-    hf_assert(run->is_current && run->slot->sub == run); /* sub-U1 */
+    hf_assert(run->is_current && run->slot->sub == run); /* depot-U1 */
     run->is_current = false;
     run->slot->sub = NULL;
     uncount(depot, run);
@@ -214,7 +214,7 @@ static void land_failure(hf_depot *depot, hf_slot *slot, hf_status status, hf_re
 static void run_free(hf_depot *depot, hf_sub_run *run)
 {
     hf_slot *slot = run->slot;
-    hf_assert(!run->is_current && hf_list_is_empty(&run->emitting) && !run->is_counted); /* sub-U1 */
+    hf_assert(!run->is_current && hf_list_is_empty(&run->emitting) && !run->is_counted); /* depot-U1 */
     hf_reply_clear(&run->reply);
     hf_value_unref(run->object);
     drop_taken(run);
@@ -325,7 +325,7 @@ static void act_emit(hf_depot *depot, hf_post *post)
 {
     emit_ask *emit = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), emit_ask, ask);
     hf_sub_run *run = emit->run;
-    if (run->is_current && is_outdated(depot, run)) { /* sub-U2 */
+    if (run->is_current && is_outdated(depot, run)) { /* depot-U2 */
         drop(depot, run);
         hf_sub_look(depot, run->slot);
     }
@@ -394,7 +394,7 @@ void hf_sub_board(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_sub_run *run = flight->slot->sub;
     hf_assert(!flight->is_over && flight->call == NULL);
-    if (run != NULL && is_outdated(depot, run)) { /* sub-U2 */
+    if (run != NULL && is_outdated(depot, run)) { /* depot-U2 */
         drop(depot, run);
         run = NULL;
     }

@@ -47,7 +47,7 @@ static int find(const table *t, hf_source_kind kind, const void *key, size_t len
     return at;
 }
 
-/* Every call begins and ends here: one at a time, on a thread of the pool. */
+/* Every call begins and ends here: one at a time (depot-H1), on a thread of the pool. */
 static void enter(table *t)
 {
     HF_CHECK_SAY(atomic_fetch_add(&t->inside, 1) == 0, "two calls of the source at once");
@@ -510,7 +510,7 @@ static hf_status canceled(void *arg)
     return HF_OK;
 }
 
-/* Options that do not fit, and a user's table that breaks its word. */
+/* Options that do not fit, and a user's table that breaks its word (depot-H2). */
 static hf_status scan_backwards(void *state, hf_source_kind kind, const void *from, size_t from_len,
                                 hf_source_visit *visit, void *arg)
 {

@@ -239,7 +239,7 @@ static hf_status ending(void *arg)
     return HF_OK;
 }
 
-/* After an invalidation one from before it says nothing any more (DP3). */
+/* After an invalidation one from before it says nothing any more (DP3, depot-U2). */
 static hf_status invalidated(void *arg)
 {
     (void)arg;
