@@ -296,7 +296,7 @@ static hf_status many_reads(void *arg)
     enum { COUNT = 100 };
     static hf_depot_key keys[COUNT];
     static hf_depot_result results[COUNT];
-    static char ids[COUNT][8];
+    static char ids[COUNT][16];
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "k%d", i);
         keys[i] = key_of(ids[i]);

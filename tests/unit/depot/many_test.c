@@ -167,7 +167,7 @@ static hf_status bounded(void *arg)
     enum { COUNT = 600 };
     static hf_depot_result results[COUNT];
     static hf_depot_key keys[COUNT];
-    static char ids[COUNT][8];
+    static char ids[COUNT][16];
     origin o = {.takes = hf_seconds(1)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(open_depot(&o, &depot, hf_nanoseconds(0)));
@@ -335,7 +335,7 @@ static hf_status window(void *arg)
     HF_TRY(open_depot(&o, &depot, hf_milliseconds(10)));
     enum { COUNT = 300 };
     static asker askers[COUNT];
-    static char ids[COUNT][8];
+    static char ids[COUNT][16];
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     int64_t before = hf_now(NULL).ns;

@@ -298,7 +298,7 @@ static hf_status bounded(void *arg)
     enum { KEYS = 10 };
     origin o = {0};
     hf_watcher *watchers[KEYS] = {NULL};
-    char ids[KEYS][4];
+    char ids[KEYS][16];
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(hf_depot_open("users", &depot, .subscribe = many_keys, .state = &o, .fetch_max = 4));
     for (int i = 0; i < KEYS; i++) {
