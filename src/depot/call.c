@@ -13,10 +13,10 @@
  *
  * The breaker hears of the call once: it has failed if no key was answered.
  *
- * call-K1  All flights of a call have one origin, and at most HF_CALL_FLIGHTS_MAX are in it.
- * call-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
+ * depot-K1  All flights of a call have one origin, and at most HF_CALL_FLIGHTS_MAX are in it.
+ * depot-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
  *          touches them only then.
- * call-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
+ * depot-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -206,7 +206,7 @@ static hf_fetch_request request_of(const hf_depot_flight *flight, int attempt)
 static bool judge(hf_depot_call *call, hf_depot_flight *flight, int attempt, hf_status status, hf_failure_box *failure)
 {
     hf_depot *depot = call->depot;
-    hf_assert(!flight->is_answered); /* call-K2 */
+    hf_assert(!flight->is_answered); /* depot-K2 */
     flight->why = hf_depot_classify(&flight->reply, status);
     if (status == HF_OK) {
         status = flight->query != NULL && !flight->reply.is_page
@@ -320,7 +320,7 @@ static int64_t part(hf_depot_call *call, int attempt)
         if (flight != NULL && flight->is_answered) {
             call->flights[i] = NULL;
             flight->landed.act = act_landed;
-            hf_depot_post(call->depot, &flight->landed); /* from here on it is the driver's (call-K2) */
+            hf_depot_post(call->depot, &flight->landed); /* from here on it is the driver's (depot-K2) */
         } else if (flight != NULL) {
             int64_t own = hf_rule_retry_pause(attempt, flight->retry_after, hf_depot_chance_of(call->depot));
             pause = own > pause ? own : pause;
@@ -367,8 +367,8 @@ static bool call_end(hf_work *work, hf_status status, hf_failure_box *failure)
         flight->was_denied = call->was_denied;
         flight->why = call->was_denied ? HF_REPLY_ORIGIN : hf_class_of_status(flight->work_status);
         flight->is_answered = true;
-        call->has_failed = call->has_failed || (!call->was_denied && hf_depot_end_of(flight->work_status, flight->why) ==
-                                                                         HF_BREAKER_FAILED);
+        call->has_failed = call->has_failed || (!call->was_denied &&
+                                                hf_depot_end_of(flight->work_status, flight->why) == HF_BREAKER_FAILED);
     }
     hf_box_unref(failure);
     return true;
@@ -402,8 +402,8 @@ static void act_over(hf_depot *depot, hf_post *post)
     }
     for (size_t i = 0; i < call->count; i++) {
         hf_depot_flight *flight = call->flights[i];
-        if (flight != NULL) { /* else it has landed before */
-            hf_assert(flight->is_answered); /* call-K2 */
+        if (flight != NULL) {               /* else it has landed before */
+            hf_assert(flight->is_answered); /* depot-K2 */
             hf_flight_land(depot, flight);
         }
     }
@@ -423,7 +423,7 @@ void hf_depot_abandon(hf_depot *depot, hf_work *work)
 
 void hf_call_leave(hf_depot *depot, hf_depot_call *call)
 {
-    hf_assert(call->live > 0); /* call-K3 */
+    hf_assert(call->live > 0); /* depot-K3 */
     if (--call->live == 0) {
         hf_depot_abandon(depot, &call->work);
     }
@@ -466,7 +466,7 @@ static void start_call(hf_depot *depot, hf_list *queue)
     call->is_many = is_many;
     hf_node *node = &first->node;
     while (call->count < count) {
-        hf_assert(node != &queue->head); /* call-K1 */
+        hf_assert(node != &queue->head); /* depot-K1 */
         hf_depot_flight *flight = HF_CONTAINER(node, hf_depot_flight, node);
         node = node->next;
         if (flight->origin == call->origin) {

@@ -27,6 +27,7 @@ hf_status hf_changed_read(hf_depot *depot, hf_change *change, const hf_depot_ent
 
 static void apply_changed(hf_depot *depot, hf_change *change, hf_status status)
 {
+    hf_assert(status != HF_OK || change->is_ignored || change->snap != NULL);
     if (status == HF_OK && !change->is_ignored) {
         hf_change_show(depot, change, false);
     }

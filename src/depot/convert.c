@@ -2,7 +2,9 @@
  *
  * A value that is fetched is decoded on the fiber of its fetch, before it lands: if that fails, the fetch has failed. A
  * value that comes from the source, or from a write, is decoded by the first one who reads it; the others wait for that
- * (convert-C1). Either way the result hangs on the snapshot, so it is made once for each value in memory. */
+ * (depot-C1). Either way the result hangs on the snapshot, so it is made once for each value in memory.
+ *
+ * depot-C1  What .decode made of a snapshot's value is set once, and never changed. */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -49,7 +51,7 @@ hf_status hf_depot_decode(hf_depot *depot, const hf_value *value, hf_value **ret
 
 void hf_snap_set_object(hf_snap *snap, hf_value *object)
 {
-    hf_assert(atomic_load_explicit(&snap->object, memory_order_relaxed) == NULL); /* convert-C1 */
+    hf_assert(atomic_load_explicit(&snap->object, memory_order_relaxed) == NULL); /* depot-C1 */
     atomic_store_explicit(&snap->object, hf_value_ref(object), memory_order_release);
 }
 
@@ -80,7 +82,7 @@ hf_status hf_snap_give(hf_depot *depot, hf_snap *snap, hf_value **ret_value)
         return HF_OK;
     }
     hf_key_guard *guard = NULL;
-    HF_TRY(hf_keylock_lock(depot->decoding, &snap, sizeof snap, &guard)); /* convert-C1 */
+    HF_TRY(hf_keylock_lock(depot->decoding, &snap, sizeof snap, &guard)); /* depot-C1 */
     hf_status status = decode_once(depot, snap, ret_value);
     (void)hf_key_unlock(guard);
     return status;

@@ -372,9 +372,10 @@ typedef struct hf_sub_run {
     bool is_current; /* it is slot->sub; else nobody wants it any more */
     bool is_counted; /* among the fetches at once: it has not emitted yet */
     bool has_emitted;
-    bool is_probe;
-    bool was_denied;
-    bool is_told; /* the breaker knows how it began */
+    bool has_handed_over;   /* the same, of the subscriber */
+    atomic_bool is_probe;   /* set by its fiber */
+    atomic_bool was_denied; /* the same */
+    bool is_told;           /* the breaker knows how it began */
     unsigned origin;
     uint64_t voids;                      /* of the slot, when it began */
     uint64_t generation, generation_all; /* the same */
@@ -567,19 +568,19 @@ struct hf_depot {
 
     hf_list all_flights;
     hf_list all_watchers;
-    hf_list queue[3];    /* flights that wait for a permit, by urgency: high, normal, low */
-    hf_list gathering;   /* flights that wait until .batch_window is over */
+    hf_list queue[3];  /* flights that wait for a permit, by urgency: high, normal, low */
+    hf_list gathering; /* flights that wait until .batch_window is over */
     size_t gathering_count;
     hf_depot_timer_node window;
     uint64_t ticket_last;
-    hf_list subs;        /* slots whose subscription has to be looked at */
+    hf_list subs;         /* slots whose subscription has to be looked at */
     hf_keylock *decoding; /* by snapshot: one decodes it, the others wait; NULL = there is no .decode */
-    size_t flights;      /* calls and subscriptions that wait for the origin's word */
-    size_t flight_count; /* in all */
-    size_t refreshes;    /* held by the depot */
-    size_t sends;        /* under way */
-    size_t works;        /* fibers under way */
-    size_t loads;        /* reads under way */
+    size_t flights;       /* calls and subscriptions that wait for the origin's word */
+    size_t flight_count;  /* in all */
+    size_t refreshes;     /* held by the depot */
+    size_t sends;         /* under way */
+    size_t works;         /* fibers under way */
+    size_t loads;         /* reads under way */
     hf_breaker breakers[HF_ORIGINS];
     bool is_offline;
     bool is_ending; /* nothing new is sent or fetched */

@@ -436,7 +436,8 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
     }
     HF_TRY(hf_change_fold(depot, change, NULL, NULL));
     if (flight->object != NULL && change->snap->value == flight->reply.value &&
-        atomic_load_explicit(&change->snap->object, memory_order_relaxed) == NULL) { /* else it is that of the same bytes */
+        atomic_load_explicit(&change->snap->object, memory_order_relaxed) ==
+            NULL) { /* else it is that of the same bytes */
         hf_snap_set_object(change->snap, flight->object);
     }
     if (flight->status == HF_OK && flight->reply.value == NULL && hf_value_len(change->next.value) > RENEWED_LEN_MAX) {
@@ -581,7 +582,7 @@ void hf_flight_land(hf_depot *depot, hf_depot_flight *flight)
         return;
     }
     if (call != NULL) {
-        hf_assert(call->live > 0); /* call-K3 */
+        hf_assert(call->live > 0); /* depot-K3 */
         call->live--;
     }
     hf_assert(flight->failure == NULL && !flight->is_landing); /* DP1 */

@@ -9,14 +9,23 @@
  * The fiber is a child of the depot's scope. A canceled fiber still writes what it was given: the wait for the pool has
  * a shield then. It ends when it is told to, and closes the source.
  *
- * hooks-H1  One call at a time, in the order of the requests: a read sees every earlier write (store-S3).
- * hooks-H2  What comes from the user is checked: keys of the right length and in their order, no more rows than fit. */
+ * depot-H1  One call at a time, in the order of the requests: a read sees every earlier write (store-S3).
+ * depot-H2  What comes from the user is checked: keys of the right length and in their order, no more rows than fit. */
 #include "depot/depot_private.h"
 
 #include <holdfast/dispatch.h>
 
 enum { READ_MANY_MAX = 256, NUMBER_LEN = 8 };
 static const int64_t SHIELD_NS = INT64_C(5) * 1000000000;
+
+/* Requests that one call on the pool executes. */
+typedef struct group {
+    hf_hooks *hooks;
+    bool has_run;
+    size_t count;
+    hf_store_request *requests[READ_MANY_MAX];
+    hf_source_row rows[READ_MANY_MAX];
+} group;
 
 struct hf_hooks {
     hf_spin lock; /* guards waiting, sleeper, ends */
@@ -27,6 +36,7 @@ struct hf_hooks {
     hf_list waiting;      /* requests */
     hf_list sleeper;      /* the fiber, while it has nothing to do */
     bool ends;
+    group group; /* of the fiber */
 };
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
@@ -61,7 +71,7 @@ static hf_str bytes_of(hf_table table, const hf_key *key, unsigned char room[NUM
     return hf_str_of_len(room, NUMBER_LEN);
 }
 
-/* The reverse. False: the user's bytes are not a key (hooks-H2). */
+/* The reverse. False: the user's bytes are not a key (depot-H2). */
 static bool key_of(hf_table table, const void *bytes, size_t len, hf_key *ret_key)
 {
     if (bytes == NULL || len == 0) {
@@ -160,7 +170,7 @@ static bool visit(void *arg, const void *key_bytes, size_t key_len, const void *
     }
     if (!key_of(request->table, key_bytes, key_len, &key) || (data == NULL && len > 0) ||
         (request->row_count > 0 && hf_key_compare(&key, &one->last) <= 0) ||
-        hf_key_compare(&key, &request->key) < 0) { /* hooks-H2 */
+        hf_key_compare(&key, &request->key) < 0) { /* depot-H2 */
         one->status = hf_fail(&request->op, HF_ERR_INVALID,
                               "a scan of the source gave a key that is none, is out of order, or is before the first");
         return false;
@@ -271,15 +281,6 @@ static const hf_store_ops OPS = {
 
 /* ---- On the pool ------------------------------------------------------------------------------------------------- */
 
-/* Requests that one call on the pool executes. */
-typedef struct group {
-    hf_hooks *hooks;
-    bool has_run;
-    size_t count;
-    hf_store_request *requests[READ_MANY_MAX];
-    hf_source_row rows[READ_MANY_MAX];
-} group;
-
 static void read_many(group *one)
 {
     hf_hooks *hooks = one->hooks;
@@ -289,8 +290,8 @@ static void read_many(group *one)
         request->found = false;
         request->value = (hf_str){NULL, 0};
         hf_assert(request->table == HF_TABLE_ENTRY);
-        one->rows[i] = (hf_source_row){
-            .kind = HF_SOURCE_ENTRY, .key = request->key.text.data, .key_len = request->key.text.len};
+        one->rows[i] =
+            (hf_source_row){.kind = HF_SOURCE_ENTRY, .key = request->key.text.data, .key_len = request->key.text.len};
     }
     hf_status status = hooks->hooks.read_many(hooks->hooks.state, one->rows, one->count);
     for (size_t i = 0; i < one->count; i++) {
@@ -356,7 +357,7 @@ static void take_group(hf_hooks *hooks, group *one)
     while (!hf_list_is_empty(&hooks->waiting) && one->count < READ_MANY_MAX) {
         hf_store_request *next = HF_CONTAINER(hf_list_first(&hooks->waiting), hf_store_request, link);
         bool fits = one->count == 0 || (hooks->hooks.read_many != NULL && is_entry_read(one->requests[0]) &&
-                                        is_entry_read(next)); /* hooks-H1 */
+                                        is_entry_read(next)); /* depot-H1 */
         if (!fits) {
             break;
         }
@@ -393,13 +394,7 @@ static bool await(hf_hooks *hooks)
 static hf_status hooks_main(void *arg)
 {
     hf_hooks *hooks = arg;
-    hf_runtime *rt = hooks->depot->rt;
-    group *one = hf_rt_alloc(rt, sizeof *one);
-    while (one == NULL) { /* hf_hooks_start has seen that there is some */
-        HF_IGNORE(hf_yield());
-        one = hf_rt_alloc(rt, sizeof *one);
-    }
-    one->hooks = hooks;
+    group *one = &hooks->group;
     while (await(hooks)) {
         for (take_group(hooks, one); one->count > 0; take_group(hooks, one)) {
             hf_status status = on_pool(run_group, one);
@@ -420,7 +415,6 @@ static hf_status hooks_main(void *arg)
             hooks->hooks.close(hooks->hooks.state); /* the pool is busy: it is called all the same */
         }
     }
-    hf_rt_free(rt, one, sizeof *one);
     return HF_OK;
 }
 
@@ -469,6 +463,7 @@ hf_status hf_hooks_new(hf_op *op, hf_depot *depot, const hf_source_hooks *given,
     hooks->store = (hf_store){.ops = &OPS, .tables = &hf_depot_tables};
     hooks->hooks = *given;
     hooks->depot = depot;
+    hooks->group.hooks = hooks;
     hf_list_init(&hooks->waiting);
     hf_list_init(&hooks->sleeper);
     *ret_hooks = hooks;

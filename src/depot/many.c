@@ -7,8 +7,8 @@
  *                                          `-> a flight ............. gathered until every key is decided, then queued
  *                       <--- answer ----  left == 0
  *
- * many-M1  A key is decided once: it is answered, or it waits for a flight. It is answered once.
- * many-M2  The struct is the caller's. The driver has it from act_begin until `left` is 0 or act_leave has returned. */
+ * depot-M1  A key is decided once: it is answered, or it waits for a flight. It is answered once.
+ * depot-M2  The struct is the caller's. The driver has it from act_begin until `left` is 0 or act_leave has returned. */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -32,7 +32,7 @@ void hf_many_decided(hf_depot *depot, hf_ask *ask)
 {
     hf_many *many = ask->many;
     hf_many_key *key = key_of(ask);
-    hf_assert(!key->is_decided && many->undecided > 0); /* many-M1 */
+    hf_assert(!key->is_decided && many->undecided > 0); /* depot-M1 */
     key->is_decided = true;
     if (--many->undecided == 0 && !many->is_acting) {
         release(depot, many);
@@ -42,7 +42,7 @@ void hf_many_decided(hf_depot *depot, hf_ask *ask)
 /* All keys are answered: the call goes on, unless it is about to leave by itself. */
 static void conclude(hf_depot *depot, hf_many *many)
 {
-    hf_assert(many->left == 0 && many->undecided == 0 && hf_list_is_empty(&many->gathered)); /* many-M2 */
+    hf_assert(many->left == 0 && many->undecided == 0 && hf_list_is_empty(&many->gathered)); /* depot-M2 */
     hf_ask *whole = hf_depot_unpark(depot, &many->waits);
     if (whole != NULL) {
         hf_depot_answer(depot, whole, HF_OK); /* from here on `many` may be gone */
@@ -53,7 +53,7 @@ void hf_many_answered(hf_depot *depot, hf_ask *ask, hf_status status)
 {
     hf_many *many = ask->many;
     hf_many_key *key = key_of(ask);
-    hf_assert(!key->is_done && many->left > 0); /* many-M1, depot-D3 */
+    hf_assert(!key->is_done && many->left > 0); /* depot-M1, depot-D3 */
     key->is_done = true;
     key->status = status;
     if (!key->is_decided) {
@@ -108,7 +108,7 @@ static void act_leave(hf_depot *depot, hf_post *post)
             hf_spin_unlock(&depot->lock);
             hf_depot_answer(depot, &key->ask, HF_ERR_TIMEOUT);
         }
-        hf_assert(many->left == 0 && hf_list_is_empty(&many->gathered)); /* many-M2 */
+        hf_assert(many->left == 0 && hf_list_is_empty(&many->gathered)); /* depot-M2 */
     }
     hf_depot_answer(depot, ask, HF_OK);
 }
@@ -144,7 +144,7 @@ static void many_free(hf_depot *depot, hf_many *many)
     }
     for (size_t i = 0; i < many->count; i++) {
         hf_many_key *key = &many->keys[i];
-        hf_assert(key->ask.slot == NULL && key->ask.flight == NULL); /* many-M2 */
+        hf_assert(key->ask.slot == NULL && key->ask.flight == NULL); /* depot-M2 */
         hf_snap_unref(key->ask.snap);
         hf_box_unref(key->ask.failure);
         hf_rt_free(depot->rt, key->bytes, bytes_len(key->bytes));
@@ -180,10 +180,10 @@ static void take_result(hf_depot *depot, hf_many_key *key, hf_depot_result *resu
         }
         return;
     }
-    const char *message = ask->failure != NULL               ? ask->failure->failure.message
-                          : ask->op.status == key->status    ? ask->op.message
-                          : key->status == HF_ERR_TIMEOUT    ? "the key had no answer before the call's timeout"
-                                                             : hf_status_text(key->status);
+    const char *message = ask->failure != NULL            ? ask->failure->failure.message
+                          : ask->op.status == key->status ? ask->op.message
+                          : key->status == HF_ERR_TIMEOUT ? "the key had no answer before the call's timeout"
+                                                          : hf_status_text(key->status);
     say(result, key->status, message);
     if (info != NULL && key->status == HF_ERR_UNAVAILABLE) {
         info->retry_after = hf_nanoseconds(ask->retry_after);

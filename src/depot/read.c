@@ -6,6 +6,7 @@
 
 static void serve(hf_depot *depot, hf_ask *ask, hf_snap *snap, const hf_look_at *at)
 {
+    hf_assert(snap->kind == HF_ENTRY_VALUE && snap->value != NULL); /* DP2 */
     ask->snap = hf_snap_ref(snap);
     ask->age = at->age;
     ask->is_stale = at->local != HF_LOCAL_FRESH;
@@ -76,9 +77,9 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     case HF_MOVE_FETCH:
         break;
     }
+    hf_assert(!at.is_blocked && !depot->is_offline); /* DP10 */
     depot->counts.misses++;
-    hf_depot_flight *flight =
-        hf_flight_board_for(depot, slot, ask->rule.fresh, ask->urgency, ask->many, &joined);
+    hf_depot_flight *flight = hf_flight_board_for(depot, slot, ask->rule.fresh, ask->urgency, ask->many, &joined);
     if (flight == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a fetch"));
         return;
@@ -87,7 +88,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     ask->flight = flight;
     flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
     (void)hf_depot_park(depot, ask, &flight->waiters); /* one that wants out is answered, and leaves the flight */
-    if (ask->many != NULL) { /* it never wants out by itself, so it is still there */
+    if (ask->many != NULL) {                           /* it never wants out by itself, so it is still there */
         hf_many_decided(depot, ask);
     }
 }
@@ -95,6 +96,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
 {
     hf_slot *slot = ask->slot;
+    hf_assert(slot == flight->slot && slot->load == HF_SLOT_KNOWN && ask->flight == NULL);
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot)); /* there may be many who waited */
     ask->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK && flight->query != NULL) { /* of a page: the window has it */
@@ -153,9 +155,8 @@ hf_status hf_read_check(hf_op *op, hf_fresh fresh, hf_span within, hf_urgency ur
     if (within.ns < 0) {
         return hf_fail(op, HF_ERR_INVALID, ".within is negative");
     }
-    return (unsigned)urgency <= HF_URGENCY_HIGH
-               ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)urgency);
+    return (unsigned)urgency <= HF_URGENCY_HIGH ? HF_OK
+                                                : hf_fail(op, HF_ERR_INVALID, "%d is not an urgency", (int)urgency);
 }
 
 typedef struct looking {

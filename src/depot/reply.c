@@ -153,7 +153,8 @@ hf_status hf_reply_emit(hf_reply *reply)
 {
     ENTER(self, hf_reply_emit, reply);
     if (reply->emits == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_reply_emit was given the reply of a fetch, not of .subscribe"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "hf_reply_emit was given the reply of a fetch, not of .subscribe"));
     }
     hf_leave(self);
     return hf_sub_emit(reply->emits);
@@ -170,11 +171,11 @@ hf_status hf_reply_fail_with(hf_reply *reply, hf_reply_class reply_class, const 
     reply->has_class = true;
     reply->retry_after = options->retry_after.ns;
     const hf_class_info *info = hf_class_info_of(reply->why);
-    hf_status status = options->message != NULL ? hf_refuse_at(self, info->status, "hf_reply_fail", "%s", options->message)
-                       : options->http_status != 0
-                           ? hf_refuse_at(self, info->status, "hf_reply_fail", "the origin answered %d",
-                                          options->http_status)
-                           : hf_refuse_at(self, info->status, "hf_reply_fail", "the origin failed: %s", info->name);
+    hf_status status =
+        options->message != NULL ? hf_refuse_at(self, info->status, "hf_reply_fail", "%s", options->message)
+        : options->http_status != 0
+            ? hf_refuse_at(self, info->status, "hf_reply_fail", "the origin answered %d", options->http_status)
+            : hf_refuse_at(self, info->status, "hf_reply_fail", "the origin failed: %s", info->name);
     if (reply->keeps_failure) {
         hf_box_unref(reply->failure);
         reply->failure = hf_self_take_failure(self, reply->rt, status, "hf_reply_fail");

@@ -43,8 +43,8 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
               hf_list_is_empty(&slot->changes) && hf_list_is_empty(&slot->rows) &&
               hf_list_is_empty(&slot->send_asks)); /* depot-D4 */
     hf_assert(!hf_node_is_linked(&slot->in_senders));
-    hf_assert(slot->sub == NULL && !hf_node_is_linked(&slot->in_subs)); /* sub-U1 */
     hf_assert((slot->snap != NULL) == (slot->load == HF_SLOT_KNOWN));
+    hf_assert(slot->sub == NULL && !hf_node_is_linked(&slot->in_subs)); /* depot-U1 */
     hf_heap_remove(&depot->timers, &slot->send_timer.node);
     hf_heap_remove(&depot->timers, &slot->sub_timer.node);
     hf_keys_remove(&depot->slots, &slot->key);

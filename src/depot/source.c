@@ -416,6 +416,7 @@ hf_status hf_source_reload(hf_depot *depot, hf_change *change)
 
 void hf_source_submit(hf_depot *depot, hf_store_request *request)
 {
+    hf_assert(request->done != NULL);
     if (depot->source->hooks != NULL) {
         hf_hooks_submit(depot->source->hooks, request);
     } else {
@@ -512,6 +513,7 @@ void hf_source_commit(hf_depot *depot)
     hf_source *source = depot->source;
     size_t count = 0;
     bool is_synced = false;
+    hf_assert(!depot->is_committing); /* one commit at a time */
     HF_LIST_EACH(node, &depot->batch)
     {
         hf_change *change = HF_CONTAINER(node, hf_change, in_batch);
@@ -523,9 +525,12 @@ void hf_source_commit(hf_depot *depot)
     depot->is_committing = true;
     source->written.act = act_written;
     hf_op_init(&source->commit.op);
-    if (!make_room(depot, source, count)) {
+    if (depot->broken != HF_OK || !make_room(depot, source, count)) {
         source->commit.status =
-            hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
+            depot->broken != HF_OK
+                ? hf_fail(&source->commit.op, depot->broken,
+                          "the file of depot '%s' failed: close the depot and open it again", depot->name)
+                : hf_fail(&source->commit.op, HF_ERR_NOMEM, "no memory for a commit of depot '%s'", depot->name);
         act_written(depot, &source->written);
         return;
     }
@@ -536,7 +541,7 @@ void hf_source_commit(hf_depot *depot)
         memcpy(source->writes + at, change->writes, change->write_count * sizeof *change->writes);
         at += change->write_count;
     }
-    hf_assert(at == count && count <= source->write_capacity);
+    hf_assert(at == count && count > 0 && count <= source->write_capacity);
     source->commit = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = source->last_commit + 1,

@@ -14,8 +14,8 @@
  * Until its first reply a subscription counts as one of the fetches at once, has a permit of the breaker and a time
  * limit, as a fetch has. Later it may be silent for as long as it likes.
  *
- * sub-U1  A key has at most one current subscription. One that is not current lands nothing.
- * sub-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
+ * depot-U1  A key has at most one current subscription. One that is not current lands nothing.
+ * depot-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
 #include "depot/depot_private.h"
 
 #include "fiber/verbs.h"
@@ -33,7 +33,7 @@ static bool is_watched(const hf_slot *slot)
     return false;
 }
 
-/* Whether the key was invalidated after it began (sub-U2). */
+/* Whether the key was invalidated after it began (depot-U2). */
 static bool is_outdated(const hf_depot *depot, const hf_sub_run *run)
 {
     const hf_slot *slot = run->slot;
@@ -55,9 +55,11 @@ static hf_status sub_run(hf_work *work)
 {
     hf_sub_run *run = HF_CONTAINER(work, hf_sub_run, work);
     hf_depot *depot = run->depot;
-    hf_status status = hf_depot_permit(depot, run->origin, &run->is_probe);
+    bool is_probe = false;
+    hf_status status = hf_depot_permit(depot, run->origin, &is_probe);
+    atomic_store(&run->is_probe, is_probe);
     if (status != HF_OK) {
-        run->was_denied = status == HF_ERR_UNAVAILABLE;
+        atomic_store(&run->was_denied, status == HF_ERR_UNAVAILABLE);
         return status;
     }
     hf_scope *scope = NULL;
@@ -102,7 +104,7 @@ hf_status hf_sub_emit(hf_sub_run *run)
 {
     hf_depot *depot = run->depot;
     const hf_reply *reply = &run->reply;
-    HF_TRY(hf_reply_check(depot, reply, run->etag != NULL || run->last_modified != NULL || run->has_emitted));
+    HF_TRY(hf_reply_check(depot, reply, run->etag != NULL || run->last_modified != NULL || run->has_handed_over));
     if (reply->value != NULL && depot->options.decode != NULL) {
         hf_status status = hf_depot_decode(depot, reply->value, &run->object);
         if (status != HF_OK) {
@@ -113,6 +115,7 @@ hf_status hf_sub_emit(hf_sub_run *run)
     }
     emit_ask emit = {.run = run};
     hf_status status = hf_depot_ask(depot, &emit.ask, act_emit, "hf_reply_emit", hf_nanoseconds(0));
+    run->has_handed_over = run->has_handed_over || status == HF_OK;
     hf_reply_clear(&run->reply);
     hf_value_unref(run->object);
     run->object = NULL;
@@ -162,7 +165,7 @@ static const char UNWANTED[] = "nobody wants the key any more";
 /* The key is free at once; its fiber ends when it can. */
 static void drop(hf_depot *depot, hf_sub_run *run)
 {
-    hf_assert(run->is_current && run->slot->sub == run); /* sub-U1 */
+    hf_assert(run->is_current && run->slot->sub == run); /* depot-U1 */
     run->is_current = false;
     run->slot->sub = NULL;
     uncount(depot, run);
@@ -211,7 +214,7 @@ static void land_failure(hf_depot *depot, hf_slot *slot, hf_status status, hf_re
 static void run_free(hf_depot *depot, hf_sub_run *run)
 {
     hf_slot *slot = run->slot;
-    hf_assert(!run->is_current && hf_list_is_empty(&run->emitting) && !run->is_counted); /* sub-U1 */
+    hf_assert(!run->is_current && hf_list_is_empty(&run->emitting) && !run->is_counted); /* depot-U1 */
     hf_reply_clear(&run->reply);
     hf_value_unref(run->object);
     drop_taken(run);
@@ -237,7 +240,7 @@ static void act_over(hf_depot *depot, hf_post *post)
     }
     run->is_current = false;
     slot->sub = NULL;
-    slot->holds++; /* until it was looked at */
+    slot->holds++;                                                                    /* until it was looked at */
     bool is_quiet = run->status == HF_OK && run->has_emitted && slot->flight == NULL; /* its end is not a failure */
     if (is_quiet) {
         if (is_watched(slot)) {
@@ -323,7 +326,7 @@ static void act_emit(hf_depot *depot, hf_post *post)
 {
     emit_ask *emit = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), emit_ask, ask);
     hf_sub_run *run = emit->run;
-    if (run->is_current && is_outdated(depot, run)) { /* sub-U2 */
+    if (run->is_current && is_outdated(depot, run)) { /* depot-U2 */
         drop(depot, run);
         hf_sub_look(depot, run->slot);
     }
@@ -331,7 +334,7 @@ static void act_emit(hf_depot *depot, hf_post *post)
         hf_depot_answer(depot, &emit->ask, hf_fail(&emit->ask.op, HF_ERR_CANCELED, "%s", UNWANTED));
         return;
     }
-    drop_taken(run); /* of an emission whose caller was canceled */
+    drop_taken(run);                /* of an emission whose caller was canceled */
     take(&run->taken, &run->reply); /* now: from the moment when it is parked it may be canceled, and clear its reply */
     run->taken_object = hf_value_ref(run->object);
     run->has_taken = true;
@@ -392,7 +395,7 @@ void hf_sub_board(hf_depot *depot, hf_depot_flight *flight)
 {
     hf_sub_run *run = flight->slot->sub;
     hf_assert(!flight->is_over && flight->call == NULL);
-    if (run != NULL && is_outdated(depot, run)) { /* sub-U2 */
+    if (run != NULL && is_outdated(depot, run)) { /* depot-U2 */
         drop(depot, run);
         run = NULL;
     }

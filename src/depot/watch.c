@@ -116,6 +116,7 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 {
     hf_snap *snap = slot->snap;
+    hf_assert(watcher->slot == slot && slot->load == HF_SLOT_KNOWN);
     hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall_coarse(depot)); /* there may be many watchers */
     bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at.age > watcher->rule.within;
     hf_depot_event event = {
@@ -297,6 +298,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     }
     hf_watcher *watcher = ask->what;
     hf_assert(watcher->slot == NULL && watcher->count == 0 && slot->load == HF_SLOT_KNOWN);
+    hf_assert(watcher->slot == NULL && watcher->flight == NULL);
     watcher->slot = slot;
     slot->holds++;
     hf_list_push_back(&slot->watchers, &watcher->node);
@@ -338,6 +340,8 @@ static void leave_slot(hf_depot *depot, hf_watcher *watcher)
     hf_slot *slot = watcher->slot;
     hf_depot_flight *flight = watcher->flight;
     hf_assert(slot != NULL && slot->holds > 0 && depot->watcher_count > 0); /* depot-D4 */
+    hf_assert(slot != NULL && depot->watcher_count > 0);
+    hf_assert(flight == NULL || (flight == slot->flight && flight->holders > 0)); /* DP7 */
     watcher->slot = NULL;
     watcher->flight = NULL;
     hf_list_remove(&watcher->node);

@@ -165,22 +165,26 @@ typedef struct row {
 } row;
 
 static const row FREE[] = {
-    {AT_NONE, "FFFFFN"},   {AT_FRESH, "IFIFFI"},    {AT_STALE, "RFIFFI"},    {AT_OLD, "RFIFFI"},  {AT_UNUSABLE, "FFFFFN"},
-    {AT_ABSENT, "NNNFFN"}, {AT_DELETED, "NNNNNN"},  {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIMII"},
+    {AT_NONE, "FFFFFN"},    {AT_FRESH, "IFIFFI"},    {AT_STALE, "RFIFFI"},
+    {AT_OLD, "RFIFFI"},     {AT_UNUSABLE, "FFFFFN"}, {AT_ABSENT, "NNNFFN"},
+    {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIMII"},
 };
 static const row BLOCKED[] = {
-    {AT_NONE, "UUUUUN"},   {AT_FRESH, "IUIUII"},   {AT_STALE, "IUIUII"},    {AT_OLD, "IUIUUI"},  {AT_UNUSABLE, "UUUUIN"},
-    {AT_ABSENT, "NNNUUN"}, {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIUII"},
+    {AT_NONE, "UUUUUN"},    {AT_FRESH, "IUIUII"},    {AT_STALE, "IUIUII"},
+    {AT_OLD, "IUIUUI"},     {AT_UNUSABLE, "UUUUIN"}, {AT_ABSENT, "NNNUUN"},
+    {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIUII"},
 };
 /* The origin is down: network, a class that OR_STALE may serve for. */
 static const row DOWN[] = {
-    {AT_NONE, "EEEEEN"},   {AT_FRESH, "IEIESI"},   {AT_STALE, "REIESI"},    {AT_OLD, "REIEEI"},  {AT_UNUSABLE, "EEEESN"},
-    {AT_ABSENT, "NNNEEN"}, {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIEII"},
+    {AT_NONE, "EEEEEN"},    {AT_FRESH, "IEIESI"},    {AT_STALE, "REIESI"},
+    {AT_OLD, "REIEEI"},     {AT_UNUSABLE, "EEEESN"}, {AT_ABSENT, "NNNEEN"},
+    {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIEII"},
 };
 /* The origin refuses: denied, a class that it may not serve for. */
 static const row REFUSED[] = {
-    {AT_NONE, "EEEEEN"},   {AT_FRESH, "IEIEEI"},   {AT_STALE, "REIEEI"},    {AT_OLD, "REIEEI"},  {AT_UNUSABLE, "EEEEEN"},
-    {AT_ABSENT, "NNNEEN"}, {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIEII"},
+    {AT_NONE, "EEEEEN"},    {AT_FRESH, "IEIEEI"},    {AT_STALE, "REIEEI"},
+    {AT_OLD, "REIEEI"},     {AT_UNUSABLE, "EEEEEN"}, {AT_ABSENT, "NNNEEN"},
+    {AT_DELETED, "NNNNNN"}, {AT_DELETING, "NNNNNN"}, {AT_PENDING, "IIIEII"},
 };
 
 static char outcome(hf_status status, const hf_value *value, int fetches, int later, bool is_pending)
@@ -405,7 +409,7 @@ static hf_status streams_at_open(void *arg)
         HF_TRY(hf_depot_watch(depot, key_of("A"), &watcher, .fresh = ASKED[STREAMS[i].column].fresh,
                               .within = hf_seconds(ASKED[STREAMS[i].column].within), .mode = HF_FLOW_DROP_OLDEST,
                               .refresh = ASKED[STREAMS[i].column].fresh == HF_FRESH_LOCAL ? hf_milliseconds(5)
-                                                                                         : hf_nanoseconds(0)));
+                                                                                          : hf_nanoseconds(0)));
         char text[200];
         collect(watcher, hf_milliseconds(100), text, sizeof text);
         HF_CHECK_SAY(strcmp(text, STREAMS[i].events) == 0, "%s, %s (row %zu): '%s', not '%s'",
@@ -427,9 +431,9 @@ static hf_status streams_afterwards(void *arg)
     HF_AUTO(hf_watcher_close) hf_watcher *local = NULL;
     HF_TRY(hf_depot_watch(depot, key_of("A"), &local, .fresh = HF_FRESH_LOCAL, .mode = HF_FLOW_DROP_OLDEST));
     HF_TRY(hf_depot_watch(depot, key_of("A"), &cached, .mode = HF_FLOW_DROP_OLDEST));
-#define EXPECT(watcher, expected)                                              \
-    do {                                                                       \
-        collect(watcher, hf_milliseconds(100), text, sizeof text);             \
+#define EXPECT(watcher, expected)                                                    \
+    do {                                                                             \
+        collect(watcher, hf_milliseconds(100), text, sizeof text);                   \
         HF_CHECK_SAY(strcmp(text, expected) == 0, "'%s', not '%s'", text, expected); \
     } while (0)
     EXPECT(cached, "L D=1");
@@ -537,12 +541,9 @@ SIMULATED(DP4_streams_of_a_slow_watcher, streams_slow, 10)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
-        cmocka_unit_test(DP2_gets_by_what_is_at_hand),
-        cmocka_unit_test(DP2_gets_while_the_origin_is_not_asked),
-        cmocka_unit_test(DP2_gets_while_the_origin_fails),
-        cmocka_unit_test(S14_streams_when_they_are_opened),
-        cmocka_unit_test(DP4_streams_afterwards),
-        cmocka_unit_test(DP4_streams_of_a_slow_watcher),
+        cmocka_unit_test(DP2_gets_by_what_is_at_hand),     cmocka_unit_test(DP2_gets_while_the_origin_is_not_asked),
+        cmocka_unit_test(DP2_gets_while_the_origin_fails), cmocka_unit_test(S14_streams_when_they_are_opened),
+        cmocka_unit_test(DP4_streams_afterwards),          cmocka_unit_test(DP4_streams_of_a_slow_watcher),
     };
     return hf_test_main("depot freshness", TESTS, HF_COUNT_OF(TESTS), argc, argv);
 }

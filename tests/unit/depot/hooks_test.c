@@ -47,7 +47,7 @@ static int find(const table *t, hf_source_kind kind, const void *key, size_t len
     return at;
 }
 
-/* Every call begins and ends here: one at a time, on a thread of the pool. */
+/* Every call begins and ends here: one at a time (depot-H1), on a thread of the pool. */
 static void enter(table *t)
 {
     HF_CHECK_SAY(atomic_fetch_add(&t->inside, 1) == 0, "two calls of the source at once");
@@ -296,7 +296,7 @@ static hf_status many_reads(void *arg)
     enum { COUNT = 100 };
     static hf_depot_key keys[COUNT];
     static hf_depot_result results[COUNT];
-    static char ids[COUNT][8];
+    static char ids[COUNT][16];
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "k%d", i);
         keys[i] = key_of(ids[i]);
@@ -316,6 +316,12 @@ static hf_status many_reads(void *arg)
                      t->reads);
     }
     free(t);
+    return HF_OK;
+}
+
+static hf_status put_in_vain(void *arg)
+{
+    HF_CHECK(hf_depot_put(arg, key_of("A"), "3", 1) == HF_ERR_STORE);
     return HF_OK;
 }
 
@@ -365,9 +371,18 @@ static hf_status failing(void *arg)
         GET(depot, "A", "1", .fresh = HF_FRESH_LOCAL);
         t->fails_read = HF_OK;
         t->fails_write = HF_ERR_STORE; /* nobody knows what became of it: the source is left alone */
-        HF_CHECK(hf_depot_put(depot, key_of("A"), "3", 1) == HF_ERR_STORE);
+        t->slow = hf_milliseconds(100);
+        int writes = t->writes + 1;
+        {
+            HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+            HF_TRY(hf_scope_open(&scope));
+            HF_TRY(hf_fork(scope, put_in_vain, depot));
+            HF_TRY(hf_sleep(hf_milliseconds(50)));
+            HF_CHECK(hf_depot_put(depot, key_of("B"), "3", 1) == HF_ERR_STORE); /* it waited for the first one */
+            HF_TRY(hf_join(scope));
+        }
+        t->slow = hf_nanoseconds(0);
         t->fails_write = HF_OK;
-        int writes = t->writes;
         HF_CHECK(hf_depot_put(depot, key_of("A"), "4", 1) == HF_ERR_STORE && t->writes == writes);
         GET(depot, "A", "1", .fresh = HF_FRESH_LOCAL);
     }
@@ -495,7 +510,7 @@ static hf_status canceled(void *arg)
     return HF_OK;
 }
 
-/* Options that do not fit, and a user's table that breaks its word. */
+/* Options that do not fit, and a user's table that breaks its word (depot-H2). */
 static hf_status scan_backwards(void *state, hf_source_kind kind, const void *from, size_t from_len,
                                 hf_source_visit *visit, void *arg)
 {

@@ -119,8 +119,13 @@ static hf_status each_by_itself(void *arg)
     origin o = {.takes = hf_seconds(1)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(open_depot(&o, &depot, hf_nanoseconds(0)));
-    hf_depot_key keys[] = {key_of("a"), key_of("none"), key_of("b"),           key_of("denied"),
-                           key_of("a"), key_of("c"),    hf_depot_key_of("", "", "")};
+    hf_depot_key keys[] = {key_of("a"),
+                           key_of("none"),
+                           key_of("b"),
+                           key_of("denied"),
+                           key_of("a"),
+                           key_of("c"),
+                           hf_depot_key_of("", "", "")};
     enum { COUNT = HF_COUNT_OF(keys) };
     hf_depot_result results[COUNT];
     hf_depot_info infos[COUNT];
@@ -162,7 +167,7 @@ static hf_status bounded(void *arg)
     enum { COUNT = 600 };
     static hf_depot_result results[COUNT];
     static hf_depot_key keys[COUNT];
-    static char ids[COUNT][8];
+    static char ids[COUNT][16];
     origin o = {.takes = hf_seconds(1)};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(open_depot(&o, &depot, hf_nanoseconds(0)));
@@ -293,7 +298,8 @@ static hf_status left(void *arg)
     HF_CHECK(second.status == HF_OK && second.of_last == HF_OK && o.calls == 2 && o.canceled == 0);
     HF_CHECK(o.sizes[0] == 3 && o.sizes[1] == 1);
     HF_AUTO(hf_value_unref) hf_value *value = NULL;
-    HF_CHECK(hf_depot_get(depot, key_of("a"), &value, .fresh = HF_FRESH_LOCAL) == HF_ERR_NOT_FOUND); /* nobody held it */
+    HF_CHECK(hf_depot_get(depot, key_of("a"), &value, .fresh = HF_FRESH_LOCAL) ==
+             HF_ERR_NOT_FOUND); /* nobody held it */
     HF_TRY(hf_depot_get(depot, key_of("b"), &value, .fresh = HF_FRESH_LOCAL));
     /* all of them leave: the call is canceled, and the keys are free */
     HF_AUTO(hf_scope_close) hf_scope *again = NULL;
@@ -329,7 +335,7 @@ static hf_status window(void *arg)
     HF_TRY(open_depot(&o, &depot, hf_milliseconds(10)));
     enum { COUNT = 300 };
     static asker askers[COUNT];
-    static char ids[COUNT][8];
+    static char ids[COUNT][16];
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     int64_t before = hf_now(NULL).ns;

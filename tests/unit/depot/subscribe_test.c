@@ -20,7 +20,7 @@ typedef struct origin {
     hf_status end;
     bool says_nothing;
     bool is_replaced; /* the last one may still be leaving when the next begins */
-    char etag[16]; /* of the last request */
+    char etag[16];    /* of the last request */
 } origin;
 
 static hf_status follow(origin *o, hf_reply *reply)
@@ -90,15 +90,15 @@ static hf_status get_status(hf_depot *depot, const char *id, hf_fresh fresh)
 }
 
 /* The next event; `text` NULL = it has no value. */
-#define NEXT(watcher, expected, text)                                                                          \
-    do {                                                                                                       \
-        hf_depot_event event_;                                                                                 \
-        hf_status next_ = hf_watcher_next(watcher, &event_, .timeout = hf_minutes(5));                         \
-        if (HF_CHECK_SAY(next_ == HF_OK, "%s", hf_status_name(next_))) {                                       \
-            HF_CHECK_SAY(event_.kind == (expected), "event %d", (int)event_.kind);                             \
+#define NEXT(watcher, expected, text)                                                                              \
+    do {                                                                                                           \
+        hf_depot_event event_;                                                                                     \
+        hf_status next_ = hf_watcher_next(watcher, &event_, .timeout = hf_minutes(5));                             \
+        if (HF_CHECK_SAY(next_ == HF_OK, "%s", hf_status_name(next_))) {                                           \
+            HF_CHECK_SAY(event_.kind == (expected), "event %d", (int)event_.kind);                                 \
             HF_CHECK((text) == NULL ? event_.value == NULL : is_text(event_.value, (text) != NULL ? (text) : "")); \
-            hf_value_unref(event_.value);                                                                      \
-        }                                                                                                      \
+            hf_value_unref(event_.value);                                                                          \
+        }                                                                                                          \
     } while (0)
 
 /* A get takes the next reply, and nobody is left: the subscription is canceled. */
@@ -239,7 +239,7 @@ static hf_status ending(void *arg)
     return HF_OK;
 }
 
-/* After an invalidation one from before it says nothing any more (DP3). */
+/* After an invalidation one from before it says nothing any more (DP3, depot-U2). */
 static hf_status invalidated(void *arg)
 {
     (void)arg;
@@ -298,7 +298,7 @@ static hf_status bounded(void *arg)
     enum { KEYS = 10 };
     origin o = {0};
     hf_watcher *watchers[KEYS] = {NULL};
-    char ids[KEYS][4];
+    char ids[KEYS][16];
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(hf_depot_open("users", &depot, .subscribe = many_keys, .state = &o, .fetch_max = 4));
     for (int i = 0; i < KEYS; i++) {

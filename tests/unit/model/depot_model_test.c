@@ -104,9 +104,9 @@ typedef struct actor {
 typedef struct created {
     char old[HF_PROVISIONAL_LEN + 1];  /* "" = not known yet */
     char name[HF_PROVISIONAL_LEN + 1]; /* at the origin; "" = it was not accepted yet */
-    bool is_known;                     /* the call has returned the old one */
-    bool is_final;                     /* the depot has told the new one ... */
-    int64_t final_at;                  /* ... at this moment */
+    bool is_known; /* the call has returned the old one */
+    bool is_final; /* the depot has told the new one ... */
+    int64_t final_at; /* ... at this moment */
 } created;
 
 static struct {
@@ -129,7 +129,7 @@ static struct {
     int64_t answered_at; /* the last attempt of all ended */
     text state[KEYS_ALL];
     bool exists[KEYS_ALL];
-    text before[KEYS_ALL];   /* what a replica that lags behind has: the value before the last delete */
+    text before[KEYS_ALL]; /* what a replica that lags behind has: the value before the last delete */
     unsigned etag[KEYS_ALL]; /* number of the state */
     created made[CREATED];
     int made_count;
@@ -593,8 +593,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         return HF_ERR_LIMIT;
     }
     pushed *one = &world.pushes[world.push_count++];
-    *one = (pushed){
-        .key = key, .verb = request->verb, .tick = tick(), .at = now(), .data = text_of(request->data, request->len)};
+    *one = (pushed){.key = key, .verb = request->verb, .tick = tick(), .at = now(), .data = text_of(request->data, request->len)};
     (void)snprintf(one->id, sizeof one->id, "%s", request->id);
     if (earlier != NULL) {
         HF_CHECK_SAY(
@@ -1235,7 +1234,10 @@ static void write_one(actor *self)
     bool if_none = if_match == NULL && chance(&self->rng, 8);
     (void)snprintf(one->token, sizeof one->token, "%04u", world.token_next++ % 10000);
     one->is_origin_first = mode == HF_DEPOT_ORIGIN_FIRST;
-    one->verb = creates ? HF_WRITE_CREATE : what < 60 ? HF_WRITE_REPLACE : what < 80 ? HF_WRITE_PATCH : HF_WRITE_REMOVE;
+    one->verb = creates     ? HF_WRITE_CREATE
+                : what < 60 ? HF_WRITE_REPLACE
+                : what < 80 ? HF_WRITE_PATCH
+                            : HF_WRITE_REMOVE;
     world.writes++;
     hf_status status = HF_OK;
     hf_depot_write_options options = {.size = sizeof options,
@@ -1292,9 +1294,10 @@ static void invalidate_one(actor *self)
     one->is_hard = is_hard;
     one->space = what < 85 ? space : -1;
     hf_status status =
-        what < 60   ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard, .drop_pending = drops)
-        : what < 85 ? hf_depot_invalidate_namespace(world.depot, SPACES[space], .hard = is_hard, .drop_pending = drops)
-                    : hf_depot_invalidate_all(world.depot, .hard = is_hard, .drop_pending = drops);
+        what < 60 ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard, .drop_pending = drops)
+        : what < 85
+            ? hf_depot_invalidate_namespace(world.depot, SPACES[space], .hard = is_hard, .drop_pending = drops)
+            : hf_depot_invalidate_all(world.depot, .hard = is_hard, .drop_pending = drops);
     op_end(one, status);
     for (int i = 0; i < world.op_count && drops; i++) { /* those that waited are gone */
         op *other = &world.ops[i];
@@ -1618,8 +1621,8 @@ static void judge_order(void)
             const pushed *late = &world.pushes[i];
             const pushed *early = &world.pushes[j];
             if (late->key != early->key || (late->verb != HF_WRITE_REPLACE && late->verb != HF_WRITE_CREATE) ||
-                (early->verb != HF_WRITE_REPLACE && early->verb != HF_WRITE_CREATE) || late->data.len != TOKEN_LEN ||
-                early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
+                (early->verb != HF_WRITE_REPLACE && early->verb != HF_WRITE_CREATE) ||
+                late->data.len != TOKEN_LEN || early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
                 continue;
             }
             const op *of_late = NULL;
@@ -1770,21 +1773,11 @@ static uint64_t run(uint64_t seed)
     }
     uint64_t hash = 0;
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
-<<<<<<< HEAD
     HF_CHECK(hf_sim_errors_logged() == 0 || world.outages > 0);
     hf_vfs_free(world.disk);
     uint64_t counts[] = {world.fetches, world.gets,     world.writes, world.conflicts, world.watched,
                          world.deaths,  world.reopened, world.moved,  world.lagged,    world.outages,
                          world.batches};
-||||||| 1c44387f
-    HF_CHECK(hf_sim_errors_logged() == 0);
-    uint64_t counts[] = {world.fetches, world.gets,   world.writes,  world.conflicts,
-                         world.watched, world.deaths, world.reopened,  world.moved,    world.lagged};
-=======
-    HF_CHECK(hf_sim_errors_logged() == 0);
-    uint64_t counts[] = {world.fetches, world.gets,     world.writes, world.conflicts, world.watched,
-                         world.deaths,  world.reopened, world.moved,  world.lagged};
->>>>>>> h-dwrite
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
     }
@@ -1814,7 +1807,6 @@ static void run_seeds(const char *what, uint64_t count)
 static void depots_do_what_their_twin_says(void **state)
 {
     (void)state;
-<<<<<<< HEAD
     with_disk = false;
     run_seeds("depots", 50000);
 }
@@ -1824,22 +1816,6 @@ static void depots_lose_nothing_when_the_power_goes(void **state)
     (void)state;
     with_disk = true;
     run_seeds("depots on a disk without power", 3000);
-||||||| 1c44387f
-    hf_each_seed("depots", 50000, one_seed);
-    print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
-                  "lagged %llu\n",
-                  (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
-                  (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
-                  (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8]);
-=======
-    hf_each_seed("depots", 50000, one_seed);
-    print_message(
-        "fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
-        "lagged %llu\n",
-        (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
-        (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
-        (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8]);
->>>>>>> h-dwrite
 }
 
 int main(int argc, char **argv)
