@@ -278,6 +278,8 @@ static hf_status check_tricks(void *arg)
                      "row %zu inside: %s", i, o.sentence);
         HF_CHECK_SAY(o.fetches == 1, "row %zu: %d fetches", i, o.fetches); /* no such failure is tried again */
         HF_CHECK_SAY(pool != NULL || hf_now(NULL).ns == before, "row %zu waits", i); /* no deadlock, no timeout */
+        hf_value_unref(value);
+        value = NULL;
         /* A wrong answer leaves nothing behind. */
         o.trick = FINE;
         HF_CHECK_SAY(hf_depot_get(depot, key_of("B"), &value, .fresh = HF_FRESH_NOW) == HF_OK, "row %zu then", i);
