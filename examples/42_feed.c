@@ -10,7 +10,7 @@ enum { POSTS = 12 };
 
 typedef struct blog {
     int questions; /* that it was asked */
-    char titles[POSTS][16];
+    char titles[POSTS][20];
 } blog;
 
 static hf_depot_key feed_key(void)

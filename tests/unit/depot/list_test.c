@@ -712,6 +712,51 @@ static hf_status crossing_lists(void *arg)
     return HF_OK;
 }
 
+static hf_status ask_until_closed(void *arg)
+{
+    HF_AUTO(hf_items_free) hf_items *items = NULL;
+    hf_status status = hf_depot_list(arg, list_key("L"), &items, .fresh = HF_FRESH_NOW);
+    HF_CHECK_SAY(status == HF_OK || status == HF_ERR_CLOSED, "%s", hf_status_name(status));
+    return HF_OK;
+}
+
+/* The depot closes while landings wait for their turns, are written, or have just begun. */
+static hf_status close_meanwhile(void *arg)
+{
+    (void)arg;
+    hf_op op;
+    hf_op_init(&op);
+    for (int yields = 0; yields < 12; yields++) {
+        lent store = {.base = {.ops = &LENT, .tables = &hf_depot_tables}};
+        HF_TRY(hf_mem_store_open(&op, hf_env_memory(hf_env_posix()), &hf_depot_tables, &store.inner));
+        origin o = {.lists = {{"L", "a,b,c", "a=1,b=1"}}, .users = {{"c", "3"}}};
+        {
+            HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+            HF_TRY(hf_scope_open(&scope));
+            hf_depot *depot = NULL;
+            HF_TRY(open_on(&o, &store, &depot));
+            hf_watcher *watcher = NULL;
+            HF_TRY(hf_depot_list_watch(depot, list_key("L"), &watcher));
+            HF_TRY(hf_fork(scope, ask_until_closed, depot));
+            HF_TRY(hf_fork(scope, ask_until_closed, depot));
+            for (int i = 0; i < yields; i++) {
+                HF_TRY(hf_yield());
+            }
+            HF_CHECK(hf_depot_put(depot, user_key("b"), "w", 1) == HF_OK);
+            hf_depot_counts counts = {0};
+            while (counts.joined + counts.misses < 2) { /* both calls are inside: none may begin after the close */
+                HF_TRY(hf_sleep(hf_microseconds(1)));
+                HF_TRY(hf_depot_stat(depot, &counts));
+            }
+            HF_TRY(hf_depot_close(depot));
+            HF_TRY(hf_watcher_close(watcher));
+            HF_TRY(hf_join(scope));
+        }
+        hf_store_close(store.inner);
+    }
+    return HF_OK;
+}
+
 /* ---- Watching ---------------------------------------------------------------------------------------------------- */
 
 static void expect(hf_watcher *watcher, bool has_event, int line)
@@ -925,6 +970,7 @@ SIMULATED(partial_records_are_merged, partial, 50)
 SIMULATED(DP8_records_are_bounded, refusals, 3)
 SIMULATED(DP9_a_reply_is_one_commit, one_commit, 50)
 SIMULATED(landings_of_the_same_keys_do_not_wait_for_each_other, crossing_lists, 200)
+SIMULATED(DP8_a_depot_closes_while_records_land, close_meanwhile, 100)
 SIMULATED(watchers_of_lists_hear_of_members, watch_lists, 50)
 SIMULATED(depot_R1_cycles_of_lists_leave_nothing_behind, watch_cycles, 50)
 
@@ -938,6 +984,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(DP8_records_are_bounded),
     cmocka_unit_test(DP9_a_reply_is_one_commit),
     cmocka_unit_test(landings_of_the_same_keys_do_not_wait_for_each_other),
+    cmocka_unit_test(DP8_a_depot_closes_while_records_land),
     cmocka_unit_test(watchers_of_lists_hear_of_members),
     cmocka_unit_test(depot_R1_cycles_of_lists_leave_nothing_behind),
     cmocka_unit_test(lists_are_read_by_plain_threads),
