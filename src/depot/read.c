@@ -91,7 +91,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
 {
     hf_slot *slot = ask->slot;
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot)); /* there may be many who waited */
     ask->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK) {
         if (slot->snap->kind == HF_ENTRY_VALUE) {
