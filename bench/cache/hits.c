@@ -139,8 +139,8 @@ static void hit_rows(const char *what, const char *kind, int threads, const doub
         }
     }
     double uthash = HAS_UTHASH ? ns[UTHASH] : NAN;
-    row("", ns[OURS], "ns", "uthash, mutex, list", uthash, uthash / ns[OURS],
-        threads > 1 ? ROW_AT_LEAST : ROW_NO_BAR, 3);
+    row("", ns[OURS], "ns", "uthash, mutex, list", uthash, uthash / ns[OURS], threads > 1 ? ROW_AT_LEAST : ROW_NO_BAR,
+        3);
     if (threads > 1) {
         double gain = ns_alone[OURS] / ns[OURS];
         double floor_gain = ns_alone[FLOOR] / ns[FLOOR];

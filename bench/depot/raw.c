@@ -27,8 +27,8 @@ void raw_open(raw *one, const char *path, bool is_synced)
                             "CREATE TABLE IF NOT EXISTS entry (text BLOB NOT NULL UNIQUE, v BLOB NOT NULL);"
                             "CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY, v BLOB NOT NULL)",
                             NULL, NULL, NULL));
-    check(one, sqlite3_exec(one->db, is_synced ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", NULL, NULL,
-                            NULL));
+    check(one,
+          sqlite3_exec(one->db, is_synced ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", NULL, NULL, NULL));
     one->begin = prepare(one, "BEGIN IMMEDIATE");
     one->commit = prepare(one, "COMMIT");
     one->entry = prepare(one, "INSERT INTO entry (text, v) VALUES (?1, ?2) ON CONFLICT (text) DO UPDATE SET v = ?2");

@@ -1,10 +1,10 @@
 /* Reading an S3-FIFO cache by callers who are inside the library, and pins. */
-#include "fiber/keyed/s3_queue.h"
 #include "fiber/keyed/s3_read.h"
+#include "fiber/keyed/s3_queue.h"
 
 /* For threads without a seat: while the lock is held nothing leaves the table. */
-static HF_NOINLINE bool get_locked(hf_cache *cache, uint64_t hash, const void *key, size_t key_len,
-                                   hf_s3_look look, void *arg, hf_value **ret_value)
+static HF_NOINLINE bool get_locked(hf_cache *cache, uint64_t hash, const void *key, size_t key_len, hf_s3_look look,
+                                   void *arg, hf_value **ret_value)
 {
     hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
     hf_spin_lock(&at->lock);
