@@ -214,11 +214,9 @@ static hf_status look_up_lru(hf_fiber *self, hf_cache *cache, const void *key, s
     return found != NULL ? HF_OK : HF_ERR_NOT_FOUND;
 }
 
-hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
+/* Everything but a hit of an S3-FIFO cache. */
+static HF_NOINLINE hf_status get_inside(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
 {
-    if (HF_LIKELY(hf_s3_hit(cache, key, key_len, NULL, NULL, ret_value))) {
-        return HF_OK;
-    }
     HF_VERB_ENTER(self, hf_cache_get, cache != NULL ? cache->rt : NULL);
     hf_status status = check(self, cache, key, key_len, "hf_cache_get");
     if (HF_UNLIKELY(status != HF_OK)) {
@@ -234,6 +232,13 @@ hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_valu
         hf_self_note(self, HF_ERR_NOT_FOUND, "hf_cache_get");
     }
     HF_LEAVE(self, status);
+}
+
+hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
+{
+    return HF_LIKELY(hf_s3_hit(cache, key, key_len, NULL, NULL, ret_value))
+               ? HF_OK
+               : get_inside(cache, key, key_len, ret_value);
 }
 
 hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
@@ -274,12 +279,9 @@ static bool visit_lru(hf_fiber *self, hf_cache *cache, const void *key, size_t k
     return is_hit;
 }
 
-bool hf_cache_visit(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value),
-                    void *arg)
+static HF_NOINLINE bool visit_inside(hf_cache *cache, const void *key, size_t key_len,
+                                     bool (*look)(void *arg, hf_value *value), void *arg)
 {
-    if (HF_LIKELY(hf_s3_hit(cache, key, key_len, look, arg, NULL))) {
-        return true;
-    }
     hf_fiber *self = hf_enter(cache->rt);
     if (self == NULL) {
         return false;
@@ -295,6 +297,12 @@ bool hf_cache_visit(hf_cache *cache, const void *key, size_t key_len, bool (*loo
     }
     hf_leave(self);
     return is_hit;
+}
+
+bool hf_cache_visit(hf_cache *cache, const void *key, size_t key_len, bool (*look)(void *arg, hf_value *value),
+                    void *arg)
+{
+    return HF_LIKELY(hf_s3_hit(cache, key, key_len, look, arg, NULL)) || visit_inside(cache, key, key_len, look, arg);
 }
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static void evict(hf_cache *cache, hf_s3_shard *at, hf_cached *entry, hf_s3_gone
 {
     uint64_t hash = hf_s3_hash(cache->seed, entry->key, hf_cached_key_len(entry));
     uint64_t place = 0;
-    hf_cached *found = hf_slots_find(hf_s3_slots(at), hash, entry->key, hf_cached_key_len(entry), &place);
+    hf_cached *found = hf_slots_find_at(hf_s3_slots(at), hash, entry->key, hf_cached_key_len(entry), &place);
     hf_assert(found == entry); /* fiber-U5 */
     if ((entry->flags & HF_CACHED_MAIN) == 0) {
         hf_ghosts_add(at->ghosts, hash, at->departures++);
@@ -101,7 +101,7 @@ hf_status hf_s3_remove(hf_cache *cache, const void *key, size_t key_len, hf_s3_g
     hf_status status = HF_OK;
     hf_spin_lock(&at->lock);
     uint64_t place = 0;
-    hf_cached *found = hf_slots_find(hf_s3_slots(at), hash, key, key_len, &place);
+    hf_cached *found = hf_slots_find_at(hf_s3_slots(at), hash, key, key_len, &place);
     if (found == NULL) {
         status = HF_ERR_NOT_FOUND;
     } else if (found->pins > 0) {

@@ -18,6 +18,7 @@ typedef struct hf_s3_queue {
 
 typedef struct hf_s3_shard {
     _Alignas(64) _Atomic(hf_slots *) slots; /* replaced under the lock */
+    _Atomic(uint64_t) slots_len;            /* its length; for a moment that of the table before or after it */
     _Alignas(64) hf_spin lock;              /* guards everything else, but the limbo */
     uint64_t used;                          /* slots that are not empty */
     hf_s3_queue small;

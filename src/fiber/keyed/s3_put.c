@@ -65,6 +65,7 @@ static void grow(hf_s3_shard *at, putting *put, hf_s3_gone *gone)
     hf_slots *old = hf_s3_slots(at);
     hf_slots_copy(old, put->slots);
     atomic_store_explicit(&at->slots, put->slots, memory_order_release);
+    atomic_store_explicit(&at->slots_len, put->slots->len, memory_order_relaxed);
     at->used = hf_s3_count(at);
     put->slots = NULL;
     old->next = gone->tables;
@@ -145,7 +146,7 @@ static put_result put_locked(hf_cache *cache, hf_s3_shard *at, putting *put, hf_
 {
     uint64_t place = 0;
     size_t key_len = hf_cached_key_len(put->fresh);
-    hf_cached *old = hf_slots_find(hf_s3_slots(at), put->hash, put->fresh->key, key_len, &place);
+    hf_cached *old = hf_slots_find_at(hf_s3_slots(at), put->hash, put->fresh->key, key_len, &place);
     if (!may_hold(cache, at, old, put->cost)) {
         return PUT_LIMIT;
     }
@@ -158,7 +159,7 @@ static put_result put_locked(hf_cache *cache, hf_s3_shard *at, putting *put, hf_
         return result;
     }
     if (old != NULL) { /* expired; `place` may be one of another table by now */
-        hf_cached *found = hf_slots_find(hf_s3_slots(at), put->hash, put->fresh->key, key_len, &place);
+        hf_cached *found = hf_slots_find_at(hf_s3_slots(at), put->hash, put->fresh->key, key_len, &place);
         hf_assert(found == old);
         hf_s3_take_out(cache, at, old, place);
         hf_s3_chain_add(&gone->removed, old);

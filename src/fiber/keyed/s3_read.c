@@ -8,7 +8,7 @@ static HF_NOINLINE bool get_locked(hf_cache *cache, uint64_t hash, const void *k
 {
     hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
     hf_spin_lock(&at->lock);
-    hf_cached *found = hf_slots_find(atomic_load_explicit(&at->slots, memory_order_relaxed), hash, key, key_len, NULL);
+    hf_cached *found = hf_slots_find_slow(atomic_load_explicit(&at->slots, memory_order_relaxed), hash, key, key_len);
     bool is_hit = hf_s3_look_at(cache, found, look, arg, ret_value);
     at->hits += is_hit;
     at->misses += !is_hit;
@@ -49,7 +49,7 @@ hf_status hf_s3_pin(hf_cache *cache, const void *key, size_t key_len, hf_value *
     int64_t now = hf_cache_now(cache);
     hf_status status = HF_OK;
     hf_spin_lock(&at->lock);
-    hf_cached *found = hf_slots_find(hf_s3_slots(at), hash, key, key_len, NULL);
+    hf_cached *found = hf_slots_find_slow(hf_s3_slots(at), hash, key, key_len);
     if (found == NULL || hf_s3_is_expired(cache, found, now)) {
         at->misses++;
         status = HF_ERR_NOT_FOUND;
@@ -75,7 +75,7 @@ bool hf_s3_unpin(hf_cache *cache, const void *key, size_t key_len)
     uint64_t hash = hf_s3_hash(cache->seed, key, key_len);
     hf_s3_shard *at = hf_s3_shard_of(cache->s3, hash);
     hf_spin_lock(&at->lock);
-    hf_cached *found = hf_slots_find(hf_s3_slots(at), hash, key, key_len, NULL);
+    hf_cached *found = hf_slots_find_slow(hf_s3_slots(at), hash, key, key_len);
     bool is_pinned = found != NULL && found->pins > 0;
     if (is_pinned && --found->pins == 0) {
         hf_assert(at->pinned_count > 0 && at->pinned_bytes >= hf_s3_cost_of(cache, found));

@@ -32,8 +32,10 @@ static inline __attribute__((always_inline)) bool hf_s3_read(hf_cache *cache, hf
 {
     hf_s3 *s3 = cache->s3;
     uint64_t was = hf_reading_begin(&s3->readers, seat);
-    hf_slots *slots = atomic_load_explicit(&hf_s3_shard_of(s3, hash)->slots, memory_order_acquire);
-    hf_cached *found = hf_slots_find(slots, hash, key, key_len, NULL);
+    hf_s3_shard *at = hf_s3_shard_of(s3, hash);
+    hf_slots *slots = atomic_load_explicit(&at->slots, memory_order_acquire);
+    uint64_t len = atomic_load_explicit(&at->slots_len, memory_order_relaxed);
+    hf_cached *found = hf_slots_find(slots, len, hash, key, key_len);
     bool is_hit = hf_s3_look_at(cache, found, look, arg, ret_value);
     hf_reading_end(seat, was);
     if (HF_LIKELY(is_hit)) {

@@ -109,6 +109,7 @@ hf_s3 *hf_s3_new(const hf_cache *cache, int64_t shards)
         at->bytes_max = share(cache->bytes_max, count, i);
         hf_slots *slots = hf_slots_new(rt, HF_SLOTS_LEN_MIN);
         atomic_store_explicit(&at->slots, slots, memory_order_relaxed);
+        atomic_store_explicit(&at->slots_len, HF_SLOTS_LEN_MIN, memory_order_relaxed);
         at->ghosts = hf_ghosts_new(rt, 0);
         if (slots == NULL || at->ghosts == NULL) {
             s3_free(rt, s3);

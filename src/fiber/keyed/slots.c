@@ -98,3 +98,9 @@ void hf_slots_copy(const hf_slots *slots, hf_slots *to)
         }
     }
 }
+
+HF_NOINLINE hf_cached *hf_slots_find_slow(hf_slots *slots, uint64_t hash, const void *key, size_t key_len)
+{
+    uint64_t at = 0;
+    return hf_slots_find_at(slots, hash, key, key_len, &at);
+}

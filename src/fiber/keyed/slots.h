@@ -16,9 +16,6 @@
 #include "fiber/core.h"
 
 #include <string.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 enum { HF_TAG_BITS = 20, HF_SLOT_ADDRESS_BITS = 44, HF_SLOTS_LEN_MIN = 16, HF_SLOTS_AT_ONCE = 4 };
 #define HF_SLOT_EMPTY UINT64_C(0)
@@ -151,58 +148,54 @@ static inline bool hf_slot_has(uint64_t slot, uint64_t tag, const void *key, siz
     return hf_cached_key_len(entry) == key_len && hf_bytes_equal(entry->key, key, key_len);
 }
 
-/* Which of the four slots from `at` on have this tag: a bit for each. A hint: the slot is loaded again. */
-static inline unsigned hf_slots_fits(const hf_slots *slots, uint64_t at, uint64_t tag)
+/* The first of the four slots from `at` on that has this tag, or the last one. Four loads and three conditional moves: nearly
+ * all entries are there, and how far away they are is not a branch to be mispredicted. */
+static inline uint64_t hf_slots_choose(hf_slots *slots, uint64_t at, uint64_t tag)
 {
-#if defined(__SSE2__) && !HF_TSAN
-    /* Four loads of 8 bytes, in two. Each half is read whole, as an aligned word is. */
-    __m128i low = _mm_loadu_si128((const __m128i_u *)(uintptr_t)&slots->at[at]);
-    __m128i high = _mm_loadu_si128((const __m128i_u *)(uintptr_t)&slots->at[at + 2]);
-    __m128 uppers = _mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high), _MM_SHUFFLE(3, 1, 3, 1));
-    __m128i tags = _mm_srli_epi32(_mm_castps_si128(uppers), HF_SLOT_ADDRESS_BITS - 32);
-    __m128i are_equal = _mm_cmpeq_epi32(tags, _mm_set1_epi32((int)tag));
-    return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(are_equal));
-#else
-    unsigned fits = 0;
-    for (unsigned i = 0; i < HF_SLOTS_AT_ONCE; i++) {
-        uint64_t slot = atomic_load_explicit(&slots->at[at + i], memory_order_relaxed);
-        fits |= (unsigned)(slot >> HF_SLOT_ADDRESS_BITS == tag) << i;
+    uint64_t chosen = atomic_load_explicit(&slots->at[at + HF_SLOTS_AT_ONCE - 1], memory_order_acquire);
+#pragma GCC unroll 4
+    for (unsigned i = HF_SLOTS_AT_ONCE - 1; i > 0; i--) {
+        uint64_t slot = atomic_load_explicit(&slots->at[at + i - 1], memory_order_acquire);
+        chosen = slot >> HF_SLOT_ADDRESS_BITS == tag ? slot : chosen;
+        __asm__("" : "+r"(chosen)); /* else the compiler makes a branch of the last one */
     }
-    return fits;
-#endif
+    return chosen;
 }
 
-/* The entry of a key, or NULL; `*ret_at` (may be NULL) is its place. By readers and by the writer. */
-static inline __attribute__((always_inline)) hf_cached *hf_slots_find(hf_slots *slots, uint64_t hash, const void *key,
-                                                                      size_t key_len, uint64_t *ret_at)
+/* As hf_slots_find_at. */
+hf_cached *hf_slots_find_slow(hf_slots *slots, uint64_t hash, const void *key, size_t key_len);
+
+/* The entry of a key, or NULL; `*ret_at` is its place. By readers and by the writer. */
+static inline hf_cached *hf_slots_find_at(hf_slots *slots, uint64_t hash, const void *key, size_t key_len,
+                                          uint64_t *ret_at)
 {
     uint64_t tag = hf_slots_tag(hash);
-    uint64_t at = hf_slots_home(slots, tag);
-    /* The next few slots at once: nearly all entries are there, and how far away is not a branch to be mispredicted. */
-    if (HF_LIKELY(at + HF_SLOTS_AT_ONCE <= slots->len)) {
-        for (unsigned fits = hf_slots_fits(slots, at, tag); fits != 0; fits &= fits - 1) {
-            uint64_t place = at + (unsigned)__builtin_ctz(fits);
-            uint64_t slot = atomic_load_explicit(&slots->at[place], memory_order_acquire);
-            if (HF_LIKELY(hf_slot_has(slot, tag, key, key_len))) {
-                if (ret_at != NULL) {
-                    *ret_at = place;
-                }
-                return hf_slot_entry(slot);
-            }
-        }
-    }
-    for (;; at = hf_slots_next(slots, at)) {
+    for (uint64_t at = hf_slots_home(slots, tag);; at = hf_slots_next(slots, at)) {
         uint64_t slot = atomic_load_explicit(&slots->at[at], memory_order_acquire);
         if (slot == HF_SLOT_EMPTY) {
             return NULL;
         }
         if (hf_slot_has(slot, tag, key, key_len)) {
-            if (ret_at != NULL) {
-                *ret_at = at;
-            }
+            *ret_at = at;
             return hf_slot_entry(slot);
         }
     }
+}
+
+/* The same without the place, for readers: quick if it is among the first. `len`: the length of the table, by somebody
+ * who knew it before the table was loaded; another one costs time. */
+static inline __attribute__((always_inline)) hf_cached *hf_slots_find(hf_slots *slots, uint64_t len, uint64_t hash,
+                                                                      const void *key, size_t key_len)
+{
+    uint64_t tag = hf_slots_tag(hash);
+    uint64_t home = (tag * len) >> HF_TAG_BITS;
+    if (HF_LIKELY(len == slots->len && home + HF_SLOTS_AT_ONCE <= len)) {
+        uint64_t slot = hf_slots_choose(slots, home, tag);
+        if (HF_LIKELY(hf_slot_has(slot, tag, key, key_len))) {
+            return hf_slot_entry(slot);
+        }
+    }
+    return hf_slots_find_slow(slots, hash, key, key_len);
 }
 
 /* By the writer. Puts an entry whose key is not there. Returns whether the place was empty before. */
