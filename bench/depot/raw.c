@@ -24,6 +24,7 @@ void raw_open(raw *one, const char *path, bool is_synced)
     check(one, sqlite3_exec(one->db,
                             "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA locking_mode=EXCLUSIVE;"
                             "PRAGMA journal_mode=WAL; PRAGMA cache_size=-8193; PRAGMA secure_delete=OFF;"
+                            "PRAGMA wal_autocheckpoint=2048;" /* 8 MiB, as the depot */
                             "CREATE TABLE IF NOT EXISTS entry (text BLOB NOT NULL UNIQUE, v BLOB NOT NULL);"
                             "CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY, v BLOB NOT NULL)",
                             NULL, NULL, NULL));

@@ -29,13 +29,15 @@ bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t
     if (depot->options.fetch == NULL || depot->is_offline) {
         return true;
     }
-    int64_t left = slot->entry.backoff_until - hf_depot_wall(depot);
-    if (!is_forced && left > 0 && left <= HF_BACKOFF_MAX) { /* a longer one is from a clock that was set back */
-        *ret_wait = left;
-        return true;
+    if (slot->entry.backoff_until != 0 && !is_forced) {
+        int64_t left = slot->entry.backoff_until - hf_depot_wall(depot);
+        if (left > 0 && left <= HF_BACKOFF_MAX) { /* a longer one is from a clock that was set back */
+            *ret_wait = left;
+            return true;
+        }
     }
-    return hf_breaker_is_shut(&depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))], hf_rt_now(depot->rt).ns,
-                              ret_wait);
+    const hf_breaker *breaker = &depot->breakers[hf_depot_origin(depot, hf_slot_key(slot))];
+    return breaker->state != HF_BREAKER_CLOSED && hf_breaker_is_shut(breaker, hf_rt_now(depot->rt).ns, ret_wait);
 }
 
 typedef struct permit_ask {

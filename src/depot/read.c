@@ -47,7 +47,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
     int64_t wait = 0;
     bool joined = false;
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot));
     at.is_blocked = hf_depot_is_blocked(depot, slot, ask->is_forced, &wait);
     hf_move move = hf_rule_get(&ask->rule, &at);
     if (ask->is_prefetch) {
