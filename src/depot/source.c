@@ -13,7 +13,15 @@ struct hf_source {
     size_t write_capacity;
     hf_depot *depot;
     hf_post written;
+    hf_store_request checkpoint; /* the one under way, if is_checkpointing */
+    hf_post checkpointed;
+    bool is_checkpointing;
+    size_t writes_since; /* since the last checkpoint was asked for */
 };
+
+/* A checkpoint is asked for after this many writes. The store moves its log only if that is long enough; without being asked
+ * it never does, and the log would grow until the depot is closed. */
+enum { CHECKPOINT_WRITES = 256 };
 
 struct hf_load {
     hf_store_request request;
@@ -305,6 +313,40 @@ static bool make_room(hf_depot *depot, hf_source *source, size_t count)
     return true;
 }
 
+static void act_checkpointed(hf_depot *depot, hf_post *post)
+{
+    hf_source *source = HF_CONTAINER(post, hf_source, checkpointed);
+    hf_assert(source->is_checkpointing && depot->loads > 0);
+    depot->loads--;
+    source->is_checkpointing = false;
+    if (source->checkpoint.status != HF_OK) { /* the log stays; the next one may succeed */
+        hf_log(depot->rt, HF_LOG_WARN, "depot_checkpoint_failed", "depot=%s message=%s", depot->name,
+               source->checkpoint.op.message);
+    }
+}
+
+static void on_checkpointed(hf_store_request *request)
+{
+    hf_source *source = HF_CONTAINER(request, hf_source, checkpoint);
+    hf_depot_post_quietly(source->depot, &source->checkpointed);
+}
+
+static void checkpoint_if_due(hf_depot *depot, size_t writes)
+{
+    hf_source *source = depot->source;
+    source->writes_since += writes;
+    if (source->writes_since < CHECKPOINT_WRITES || source->is_checkpointing) {
+        return;
+    }
+    source->writes_since = 0;
+    source->is_checkpointing = true;
+    source->checkpointed.act = act_checkpointed;
+    source->checkpoint = (hf_store_request){.verb = HF_STORE_CHECKPOINT, .done = on_checkpointed};
+    hf_op_init(&source->checkpoint.op);
+    depot->loads++; /* hf_depot_close waits for it */
+    hf_store_queue_submit(source->queue, &source->checkpoint);
+}
+
 void hf_source_commit(hf_depot *depot)
 {
     hf_source *source = depot->source;
@@ -342,4 +384,5 @@ void hf_source_commit(hf_depot *depot)
         .done = on_written,
     };
     hf_store_queue_submit(source->queue, &source->commit);
+    checkpoint_if_due(depot, count);
 }
