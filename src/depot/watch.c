@@ -113,21 +113,20 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 }
 
 /* What the watcher is shown of the slot: DATA, or GONE if it has seen something before. */
-static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
+static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot, const hf_look_at *at)
 {
     hf_snap *snap = slot->snap;
     hf_assert(watcher->slot == slot && slot->load == HF_SLOT_KNOWN);
-    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall_coarse(depot)); /* there may be many watchers */
-    bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at.age > watcher->rule.within;
+    bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at->age > watcher->rule.within;
     hf_depot_event event = {
         .kind = HF_DEPOT_DATA,
-        .age = hf_nanoseconds(at.age),
-        .is_stale = at.local != HF_LOCAL_FRESH || is_old,
+        .age = hf_nanoseconds(at->age),
+        .is_stale = at->local != HF_LOCAL_FRESH || is_old,
         .is_pending = snap->is_pending,
         .version = snap->entry.version,
     };
     hf_assert(event.version >= watcher->seen); /* DP4 */
-    if (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
+    if (at->local == HF_LOCAL_FRESH || at->local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
         watcher->has_value = true;
         watcher->is_loading = false;
     } else if (watcher->has_value) {
@@ -142,6 +141,10 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 
 void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
 {
+    if (hf_list_is_empty(&slot->watchers)) {
+        return;
+    }
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot)); /* once: there may be many watchers */
     HF_LIST_EACH(node, &slot->watchers)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
@@ -149,7 +152,7 @@ void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
         __builtin_prefetch(next, 1);
         __builtin_prefetch(&next->waiters, 1);
         if (is_renewed || watcher->seen != slot->snap->entry.version) {
-            show(depot, watcher, slot);
+            show(depot, watcher, slot, &at);
         }
     }
 }
@@ -158,7 +161,8 @@ void hf_watch_look_again(hf_depot *depot, hf_watcher *watcher)
 {
     hf_assert(watcher->is_list && watcher->slot != NULL && watcher->slot->load == HF_SLOT_KNOWN);
     if (watcher->has_value) { /* else it hears of the list when there is one */
-        show(depot, watcher, watcher->slot);
+        hf_look_at at = hf_snap_look(depot, watcher->slot->snap, hf_depot_wall(depot));
+        show(depot, watcher, watcher->slot, &at);
     }
 }
 
@@ -312,7 +316,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
     watcher->seen = slot->snap->entry.version; /* a fetch that fails does not show what was not shown here */
     if (has_value) {
-        show(depot, watcher, slot);
+        show(depot, watcher, slot, &at);
     }
     if (watcher->rule.fresh != HF_FRESH_LOCAL && (move == HF_MOVE_FETCH || move == HF_MOVE_SERVE_REFRESH)) {
         if (!has_value) {
