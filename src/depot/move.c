@@ -159,6 +159,7 @@ static void apply_move(hf_depot *depot, hf_change *change, hf_status status)
         answer->op = change->op;
     }
     hf_alias_free(depot, change->alias);
+    change->alias = NULL;
     hf_value_unref(move->key);
     hf_rt_free(depot->rt, move, sizeof *move);
     hf_change_free(depot, change);

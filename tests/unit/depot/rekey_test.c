@@ -187,7 +187,7 @@ static hf_status watchers(void *arg)
         size_t capacity;
     } MODES[] = {{HF_FLOW_CONFLATE, 0}, {HF_FLOW_DROP_OLDEST, 1}, {HF_FLOW_DROP_OLDEST, 8}};
     for (size_t i = 0; i < HF_COUNT_OF(MODES); i++) {
-        char key[8];
+        char key[24];
         (void)snprintf(key, sizeof key, "42-%zu", i);
         origin o = {.answers = {{.key = key, .takes = hf_seconds(1)}}, .answer_count = 1};
         hf_depot_id id;
@@ -299,7 +299,7 @@ static hf_status invalidated(void *arg)
 {
     (void)arg;
     for (int what = 0; what < 6; what++) {
-        char key[8];
+        char key[24];
         (void)snprintf(key, sizeof key, "42-%d", what);
         origin o = {.answers = {{.key = key, .takes = hf_seconds(2)}}, .answer_count = 1};
         hf_depot_id id;
@@ -475,7 +475,7 @@ static hf_status tombstones(void *arg)
     (void)arg;
     for (size_t i = 0; i < HF_COUNT_OF(TOMBS); i++) {
         const tomb *row = &TOMBS[i];
-        char id[16];
+        char id[40];
         char told[40];
         char modified[40];
         (void)snprintf(id, sizeof id, "tomb-%zu", i);
@@ -678,7 +678,7 @@ static hf_status renewed(void *arg)
         return HF_OK;
     }
     for (size_t i = 0; i < HF_COUNT_OF(lens); i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "r-%zu", i);
         hf_depot_options options = {.size = sizeof options, .fetch = confirm, .state = &lens[i]};
         hf_value *value = NULL;

@@ -50,6 +50,7 @@ typedef struct origin {
     const char *modified;
     uint64_t revision;
     hf_span fetch_takes;
+    const char *key; /* of all creates, if the script does not say */
     int combined;
     bool combine_fails;
 } origin;
@@ -111,6 +112,9 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
     }
     if (what.etag != NULL) {
         HF_TRY(hf_reply_etag(reply, what.etag));
+    }
+    if (what.key == NULL && request->verb == HF_WRITE_CREATE) {
+        what.key = o->key;
     }
     if (what.key != NULL) {
         HF_TRY(hf_reply_key(reply, hf_depot_key_of("acme", "user", what.key)));
@@ -174,13 +178,13 @@ static hf_status open_with(origin *o, const hf_depot_options *more, hf_depot **r
     return HF_OK;
 }
 
-static hf_depot_key key_of(const char *id)
+static inline hf_depot_key key_of(const char *id)
 {
     return hf_depot_key_of("acme", "user", id);
 }
 
 /* What is at hand: the value, or "-". */
-static bool is_at_hand(hf_depot *depot, hf_depot_key key, const char *text)
+static inline bool is_at_hand(hf_depot *depot, hf_depot_key key, const char *text)
 {
     hf_value *value = NULL;
     hf_status status = hf_depot_get(depot, key, &value, .fresh = HF_FRESH_LOCAL);
@@ -195,7 +199,7 @@ static bool is_at_hand(hf_depot *depot, hf_depot_key key, const char *text)
     return is_right;
 }
 
-static hf_depot_counts counts_of(hf_depot *depot)
+static inline hf_depot_counts counts_of(hf_depot *depot)
 {
     hf_depot_counts counts = {0};
     HF_CHECK(hf_depot_stat(depot, &counts) == HF_OK);
@@ -220,14 +224,14 @@ static bool note_row(void *arg, const hf_depot_pending_write *write)
     return ++rows->count < 8;
 }
 
-static found rows_of(hf_depot *depot)
+static inline found rows_of(hf_depot *depot)
 {
     found rows = {.count = 0};
     HF_CHECK(hf_depot_pending(depot, note_row, &rows) == HF_OK);
     return rows;
 }
 
-static bool pushed(const origin *o, int number, hf_write_verb verb, const char *key, const char *data)
+static inline bool pushed(const origin *o, int number, hf_write_verb verb, const char *key, const char *data)
 {
     const logged *one = &o->log[number];
     bool is_right =
@@ -257,14 +261,14 @@ static hf_status with_store(void *arg)
     return status;
 }
 
-static void one_seed(uint64_t seed)
+static inline void one_seed(uint64_t seed)
 {
     has_store = seed % 2 == 0;
     hf_status status = hf_sim_run(seed, 1 + (int)(seed % 3), with_store, NULL, NULL);
     HF_CHECK_SAY(status == HF_OK, "it ended with %s", hf_status_name(status));
 }
 
-static void simulated(const char *what, uint64_t seeds, hf_body body)
+static inline void simulated(const char *what, uint64_t seeds, hf_body body)
 {
     script_body = body;
     hf_each_seed(what, seeds, one_seed);

@@ -348,7 +348,7 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
     /* one that began before and is being canceled may come in the same moment */
     HF_CHECK_SAY(key < KEYS || !world.made[key - KEYS].is_final || world.made[key - KEYS].final_at == now() ||
                      is_known_name(key, request->key),
-                 "D7 key %d is fetched by its old name", key);
+                 "depot-D7 key %d is fetched by its old name", key);
     uint64_t start = tick();
     int64_t at = now();
     bool reads_first = chance(&world.rng, 50);
@@ -497,7 +497,7 @@ static hf_status push_once(const hf_push_request *request, hf_reply *reply, push
         return hf_reply_fail(reply, HF_REPLY_NETWORK);
     }
     if (one->verb != HF_WRITE_CREATE && !is_known_name(key, request->key)) {
-        HF_CHECK_SAY(!world.made[key - KEYS].is_final, "D7 a write of key %d is sent with its old name", key);
+        HF_CHECK_SAY(!world.made[key - KEYS].is_final, "depot-D7 a write of key %d is sent with its old name", key);
         one->answered = ANSWER_REFUSED; /* its create was refused, or given up */
         note_failure(key, HF_ERR_INVALID, one->tick);
         return hf_reply_fail(reply, HF_REPLY_INVALID);
