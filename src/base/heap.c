@@ -75,6 +75,16 @@ static bool grow(hf_heap *heap)
     return true;
 }
 
+hf_status hf_heap_reserve(hf_heap *heap, size_t count)
+{
+    while (heap->capacity < count) {
+        if (!grow(heap)) {
+            return HF_ERR_NOMEM;
+        }
+    }
+    return HF_OK;
+}
+
 hf_status hf_heap_put(hf_heap *heap, size_t *place, int64_t key)
 {
     hf_heap_entry entry = {key, 0, place};

@@ -36,6 +36,8 @@ void hf_heap_init(hf_heap *heap, hf_allocator memory);
 void hf_heap_deinit(hf_heap *heap);
 /* Puts the element with this place in, or moves it when it is in already. Fails: HF_ERR_NOMEM; then nothing changed. */
 hf_status hf_heap_put(hf_heap *heap, size_t *place, int64_t key);
+/* Room for that many elements in all: hf_heap_put does not fail until there are more. Fails: HF_ERR_NOMEM. */
+hf_status hf_heap_reserve(hf_heap *heap, size_t count);
 void hf_heap_take(hf_heap *heap, size_t *place); /* does nothing if it is in no heap */
 
 /* The same for a node, which remembers the key. */

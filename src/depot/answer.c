@@ -201,7 +201,11 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_AGAIN: {
         hf_pending written = *row;
         if (row->on_conflict == HF_CONFLICT_MERGE && one->reply.value != NULL && row->verb != HF_WRITE_REMOVE) {
-            if (decide_merge(depot, change, one) != HF_OK) { /* sent again it would fail again */
+            hf_status status = decide_merge(depot, change, one);
+            if (status == HF_ERR_NOMEM) {
+                return status; /* sent again later */
+            }
+            if (status != HF_OK) { /* sent again it would fail again */
                 one->status = change->op.status;
                 hf_box_unref(one->failure);
                 one->failure = hf_box_new(NULL, one->status, NULL, "hf_depot", change->op.message, NULL);
@@ -284,7 +288,9 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     hf_assert(slot->sending == row && row->slot == slot && row->state == HF_ROW_SENDING); /* DP6 */
     slot->sending = NULL;
     if (status != HF_OK && what != VERDICT_LATER) {
-        if (row->is_origin_first || row->is_dropped) { /* the origin has answered; what is kept here is not */
+        bool has_no_memory = change->snap == NULL && one->status == HF_OK; /* what is at hand would be the old value */
+        if ((row->is_origin_first && !has_no_memory) || row->is_dropped) {
+            /* the origin has answered; what is kept here is not */
             what = one->status == HF_OK ? VERDICT_SETTLED : VERDICT_GIVEN_UP;
         } else { /* could not be written: it is sent again, with the same id */
             one->status = HF_ERR_IO;

@@ -189,6 +189,10 @@ hf_status hf_depot_open_in(const char *name, hf_depot **ret_depot, const hf_depo
     } else if (status != HF_OK) {
         hf_store_close(store);
     }
+    if (status == HF_OK && hf_depot_make_timers(depot) != HF_OK) {
+        (void)hf_fail_at(&op, HF_ERR_NOMEM, "hf_depot_open", "no memory for depot '%s'", name);
+        status = hf_depot_raise(depot, &op);
+    }
     if (status == HF_OK) {
         status = hf_scope_open(&depot->scope, .name = name, .join = HF_JOIN_DISCARD, .runtime = options.runtime);
     }

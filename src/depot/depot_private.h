@@ -665,7 +665,9 @@ hf_status hf_depot_enter(hf_depot *depot, const char *verb);
 void hf_depot_leave(hf_depot *depot);
 /* Hands an operation's failure to the caller. */
 hf_status hf_depot_raise(hf_depot *depot, const hf_op *op);
-/* Sets a timer; without memory it does not ring. */
+/* Room for the timers of what is there, and of one more write or watcher. Fails: HF_ERR_NOMEM. */
+hf_status hf_depot_make_timers(hf_depot *depot);
+/* Sets a timer; without memory it does not ring, but see hf_depot_make_timers. */
 void hf_depot_timer(hf_depot *depot, hf_depot_timer_node *timer, int64_t when_ns);
 
 /* The same about a key, without a timeout. Fails also: HF_ERR_INVALID: the key. */

@@ -202,14 +202,26 @@ typedef struct leaving {
     hf_depot_flight *flight;
 } leaving;
 
-static void act_leave(hf_depot *depot, hf_post *post)
+static void leave_all(hf_depot *depot, const leaving *one)
 {
-    leaving *one = HF_CONTAINER(post, leaving, post);
     if (one->flight != NULL) {
         hf_flight_leave(depot, one->flight);
     }
     hf_slot_let_go(depot, one->slot);
+}
+
+static void act_leave(hf_depot *depot, hf_post *post)
+{
+    leaving *one = HF_CONTAINER(post, leaving, post);
+    leave_all(depot, one);
     hf_rt_free(depot->rt, one, sizeof *one);
+}
+
+static void act_leave_and_tell(hf_depot *depot, hf_post *post)
+{
+    hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
+    leave_all(depot, ask->what);
+    hf_depot_answer(depot, ask, HF_OK);
 }
 
 /* The ask was aborted: what it holds goes back. It is on its caller's stack, so the message is not part of it. */
@@ -217,9 +229,11 @@ static void take_back(hf_depot *depot, const hf_ask *ask)
 {
     hf_assert(ask->slot != NULL);
     leaving *one = hf_rt_alloc(depot->rt, sizeof *one);
-    while (one == NULL) {      /* a few bytes; without them the fetch would never end */
-        HF_IGNORE(hf_yield()); /* the caller may be canceled */
-        one = hf_rt_alloc(depot->rt, sizeof *one);
+    if (one == NULL) { /* the caller waits until the driver has seen to it: without that the fetch would never end */
+        leaving own = {.slot = ask->slot, .flight = ask->flight};
+        hf_ask tell = {.what = &own};
+        hf_depot_tell(depot, &tell, act_leave_and_tell, "hf_depot");
+        return;
     }
     one->slot = ask->slot;
     one->flight = ask->flight;
@@ -352,6 +366,14 @@ static void act_tick(hf_depot *depot, hf_post *post)
     fire(depot);
 }
 
+hf_status hf_depot_make_timers(hf_depot *depot)
+{
+    /* One for the sends of each key with a write, one for each watcher, and some of the depot's own. DP6: a write that
+     * waits is looked at again. */
+    enum { OWN = 8 };
+    return hf_heap_reserve(&depot->timers, depot->row_count + depot->watcher_count + OWN);
+}
+
 void hf_depot_timer(hf_depot *depot, hf_depot_timer_node *timer, int64_t when_ns)
 {
     if (hf_heap_set(&depot->timers, &timer->node, when_ns) == HF_OK && hf_heap_first(&depot->timers) == &timer->node) {
@@ -400,6 +422,9 @@ hf_status hf_depot_keeper(void *arg)
         hf_instant until = first != NULL ? (hf_instant){first->key} : HF_INSTANT_NEVER;
         hf_spin_unlock(&depot->lock);
         hf_status status = sleeps ? hf_park(self, &wait, until) : HF_OK;
+        if (status == HF_ERR_NOMEM) { /* for the alarm: others may run, and give some back */
+            hf_yield_in(self);
+        }
         hf_leave(self);
         if (ends) {
             return HF_OK;

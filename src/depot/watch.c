@@ -303,6 +303,10 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_watcher *watcher = ask->what;
     hf_assert(watcher->slot == NULL && watcher->count == 0 && slot->load == HF_SLOT_KNOWN);
     hf_assert(watcher->slot == NULL && watcher->flight == NULL);
+    if (hf_depot_make_timers(depot) != HF_OK) {
+        hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a watcher"));
+        return;
+    }
     watcher->slot = slot;
     slot->holds++;
     hf_list_push_back(&slot->watchers, &watcher->node);

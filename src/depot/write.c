@@ -34,7 +34,7 @@ static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pendin
     return may ? mate : NULL;
 }
 
-static hf_status check_room(hf_op *op, const hf_depot *depot, const hf_pending *row)
+static hf_status check_room(hf_op *op, hf_depot *depot, const hf_pending *row)
 {
     if (depot->row_count >= (size_t)depot->options.pending_max ||
         depot->row_bytes + hf_pending_len(row) > (size_t)depot->options.pending_bytes_max) {
@@ -43,7 +43,7 @@ static hf_status check_room(hf_op *op, const hf_depot *depot, const hf_pending *
             "%zu writes of depot '%s' with %zu bytes wait for the origin: wait until some are settled, or drop some",
             depot->row_count, depot->name, depot->row_bytes);
     }
-    return HF_OK;
+    return hf_depot_make_timers(depot) == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a write");
 }
 
 /* Whether the key is as the caller thinks. */
