@@ -169,7 +169,7 @@ static hf_status scene_order(play *p)
     hf_depot_write *writes[9] = {NULL};
     p->o.takes = hf_seconds(1);
     for (int i = 0; i < 9; i++) {
-        char value[4];
+        char value[16];
         const char *const IDS[] = {"A", "B", "C"};
         (void)snprintf(value, sizeof value, "%d", i / 3);
         HF_TRY(put(p, IDS[i % 3], value, &writes[i]));
