@@ -66,7 +66,7 @@ void hf_driven_tell(hf_depot *depot, hf_slot *slot, hf_send_report report)
     }
     hf_assert(slot->sending == NULL); /* it has ended */
     report.has_more = hf_slot_first_row(slot) != NULL;
-    slot->is_wanted = slot->is_wanted && report.has_more; /* depot-D7 */
+    slot->is_wanted = slot->is_wanted && report.has_more; /* depot-D8 */
     tell(depot, slot, &report);
 }
 
@@ -95,7 +95,7 @@ static void want(hf_depot *depot, hf_slot *slot)
         slot->is_wanted = depot->sends_by->want(depot->sends_by->state, key);
         slot->wanted_ns = now;
     }
-    ring_at(depot, slot, slot->is_wanted ? slot->wanted_ns + WANT_AGAIN_NS : now + WANT_LATER_NS); /* depot-D7 */
+    ring_at(depot, slot, slot->is_wanted ? slot->wanted_ns + WANT_AGAIN_NS : now + WANT_LATER_NS); /* depot-D8 */
 }
 
 /* Somebody asks: the write is sent, or he hears why not. */

@@ -7,7 +7,7 @@
  *     sends its first write <-- send_next(key)
  *     settled, dead, failed ... report -------> if it has more: again; else the key is not wanted any more
  *
- * depot-D7  While sends are driven, a key whose first write may be sent is wanted, or its report is still to come. */
+ * depot-D8  While sends are driven, a key whose first write may be sent is wanted, or its report is still to come. */
 #ifndef HF_DEPOT_DRIVEN_H
 #define HF_DEPOT_DRIVEN_H
 

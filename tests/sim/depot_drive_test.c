@@ -55,7 +55,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         return HF_ERR_CONFLICT;
     }
     o->seen[i].is_accepted = true;
-    return HF_OK;
+    return request->verb == HF_WRITE_CREATE ? hf_reply_key(reply, hf_depot_key_of("acme", "user", "77")) : HF_OK;
 }
 
 /* How often the value was accepted. */
@@ -332,7 +332,7 @@ static hf_status scene_undrive(play *p)
     return HF_OK;
 }
 
-/* Somebody terminates the run: the write is not lost (depot-D7). */
+/* Somebody terminates the run: the write is not lost (depot-D8). */
 static hf_status scene_terminated(play *p)
 {
     HF_AUTO(hf_execution_free) hf_execution *run = NULL;
@@ -360,6 +360,23 @@ static hf_status scene_origin_first(play *p)
     p->o.refuses = "3";
     expect_runs(p, 0, 1);
     HF_CHECK(hf_depot_put(p->users, key_of("A"), "3", 1, .mode = HF_DEPOT_ORIGIN_FIRST) == HF_ERR_INVALID);
+    expect_runs(p, 0, 2);
+    return HF_OK;
+}
+
+/* The origin gives a new thing its key: the writes that came meanwhile are sent under that, by a run of its own. */
+static hf_status scene_create(play *p)
+{
+    hf_depot_write *made = NULL;
+    hf_depot_write *changed = NULL;
+    hf_depot_id id;
+    p->o.takes = hf_seconds(1);
+    HF_TRY(hf_depot_create(p->users, hf_depot_key_of_bytes("acme", "user", NULL, 0), "1", 1, &id, .ret_write = &made));
+    HF_TRY(
+        hf_depot_put(p->users, hf_depot_key_of_bytes("acme", "user", id.bytes, id.len), "2", 1, .ret_write = &changed));
+    expect_settled(made, HF_OK);
+    expect_settled(changed, HF_OK);
+    HF_CHECK(p->o.pushes == 2 && accepted(&p->o, "77", "2") == 1);
     expect_runs(p, 0, 2);
     return HF_OK;
 }
@@ -410,6 +427,7 @@ SCENE(a_run_waits_while_the_depot_is_offline, scene_offline)
 SCENE(a_paused_activity_holds_the_send, scene_pause)
 SCENE(a_depot_that_is_not_driven_sends_by_itself, scene_undrive)
 SCENE(DP6_a_terminated_run_loses_no_write, scene_terminated)
+SCENE(DP6_writes_of_a_new_key_follow_it, scene_create)
 SCENE(writes_to_the_origin_first_keep_their_order, scene_origin_first)
 
 /* The retry policy gives up: the write is dead, and the next one has its turn. */
@@ -539,6 +557,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_paused_activity_holds_the_send),
     cmocka_unit_test(a_depot_that_is_not_driven_sends_by_itself),
     cmocka_unit_test(DP6_a_terminated_run_loses_no_write),
+    cmocka_unit_test(DP6_writes_of_a_new_key_follow_it),
     cmocka_unit_test(writes_to_the_origin_first_keep_their_order),
     cmocka_unit_test(DP6_a_write_whose_attempts_are_used_up_is_dead),
     cmocka_unit_test(DP6_a_restart_of_either_side_loses_and_doubles_nothing),
