@@ -1263,6 +1263,9 @@ static bool choose(void *arg, const hf_depot_pending_write *write)
             one->is_dead = row->state == HF_ROW_DEAD;
         }
     }
+    for (int i = 0; i < world.op_count && one->key < 0; i++) { /* a create whose caller does not know its key yet */
+        one->key = has(&one->data, world.ops[i].token) ? world.ops[i].key : -1;
+    }
     return one->skip-- > 0;
 }
 
@@ -1420,6 +1423,9 @@ static void settle(void)
     for (int i = 0; i < world.op_count; i++) {
         const op *one = &world.ops[i];
         if (one->kind == OP_WRITE && one->status == HF_OK) {
+            if (!is_covered(one, false)) {
+                tell_story(one->key);
+            }
             HF_CHECK_SAY(is_covered(one, false), "DP6 the write of %s (key %d) was acknowledged and never sent",
                          one->token, one->key);
         }
