@@ -98,7 +98,7 @@ static hf_status decide_merge(hf_depot *depot, hf_change *change, hf_sending *on
 {
     hf_pending *row = one->row;
     hf_slot *slot = change->slot;
-    hf_assert(depot->options.merge != NULL && one->reply.value != NULL && row->data != NULL);
+    hf_assert(one->reply.value != NULL && row->data != NULL);
     hf_value *mine = NULL;
     hf_value *merged = NULL;
     if (row->verb == HF_WRITE_PATCH) { /* what this write wants: the base with it, and without those that follow */

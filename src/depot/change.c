@@ -306,6 +306,15 @@ static void fail_group(hf_change_group *group, hf_status status, const hf_op *op
     }
 }
 
+static hf_status decide_member(hf_depot *depot, hf_change *member)
+{
+    member->is_deciding = true;
+    hf_status status = member->decide(depot, member);
+    member->is_deciding = false;
+    hf_assert(!member->is_parked && !member->is_reading); /* a group does not wait any more */
+    return status;
+}
+
 /* The leader first: the others count only if it does. Returns how many writes there are. */
 static size_t decide_group(hf_depot *depot, hf_change_group *group)
 {
@@ -320,7 +329,7 @@ static size_t decide_group(hf_depot *depot, hf_change_group *group)
             return 0;
         }
     }
-    leader->status = leader->decide(depot, leader);
+    leader->status = decide_member(depot, leader);
     if (leader->status != HF_OK) {
         fail_group(group, leader->status, &leader->op);
         return 0;
@@ -328,7 +337,7 @@ static size_t decide_group(hf_depot *depot, hf_change_group *group)
     HF_LIST_EACH(node, &group->members)
     {
         hf_change *member = member_of(node);
-        member->status = member != leader ? member->decide(depot, member) : HF_OK;
+        member->status = member != leader ? decide_member(depot, member) : HF_OK;
         if (member->status != HF_OK) {
             fail_group(group, member->status, &member->op);
             return 0;

@@ -376,7 +376,7 @@ static void on_loaded(hf_store_request *request)
 
 static bool load_for(hf_depot *depot, hf_slot *slot, hf_change *change)
 {
-    hf_assert(slot->load == HF_SLOT_LOADING && slot->holds > 0); /* depot-D4: the load has a hold */
+    hf_assert(slot->load == (change == NULL ? HF_SLOT_LOADING : HF_SLOT_KNOWN) && slot->holds > 0); /* depot-D4 */
     hf_load *load = hf_rt_alloc(depot->rt, sizeof *load);
     if (load == NULL) {
         return false;

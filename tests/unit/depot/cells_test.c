@@ -160,8 +160,8 @@ static const struct {
     {"unusable, local", UNUSABLE, HF_FRESH_LOCAL, 0, 0, ""},
     {"fresh", FRESH, HF_FRESH_CACHED, 0, 0, "o"},
     {"fresh, within 20 s", FRESH, HF_FRESH_WITHIN, 20, 0, "o"},
-    {"older than within", FRESH, HF_FRESH_WITHIN, 5, 0, "on"},
-    {"older than within, not modified", FRESH, HF_FRESH_WITHIN, 5, 3, "oN"},
+    {"older than within", FRESH, HF_FRESH_WITHIN, 5, 0, "On"},
+    {"older than within, not modified", FRESH, HF_FRESH_WITHIN, 5, 3, "ON"},
     {"stale", STALE, HF_FRESH_CACHED, 0, 0, "On"},
     {"stale, not modified", STALE, HF_FRESH_CACHED, 0, 3, "ON"},
     {"stale, failing", STALE, HF_FRESH_CACHED, 0, 1, "OE"},
@@ -173,8 +173,8 @@ static const struct {
     {"local, stale", STALE, HF_FRESH_LOCAL, 0, 0, "O"},
     {"or stale", STALE, HF_FRESH_OR_STALE, 0, 0, "On"},
     {"or stale, failing", STALE, HF_FRESH_OR_STALE, 0, 1, "OE"},
-    {"absent", ABSENT, HF_FRESH_CACHED, 0, 0, ""},
-    {"deleted", DELETED, HF_FRESH_CACHED, 0, 0, ""},
+    {"absent", ABSENT, HF_FRESH_CACHED, 0, 0, "e"},
+    {"deleted", DELETED, HF_FRESH_CACHED, 0, 0, "G"},
     {"pending", PENDING, HF_FRESH_CACHED, 0, 0, "p"},
 };
 

@@ -374,7 +374,7 @@ TRACE(C9_a_value_from_before_a_delete_does_not_come_back_for_7_days)
         HF_CHECK(o.pushes == 1);
         o.last_modified = CASES[i].last_modified;
         HF_AUTO(hf_watcher_close) hf_watcher *watcher = NULL;
-        HF_TRY(hf_depot_watch(depot, rig_key("A"), &watcher, .fresh = HF_FRESH_LOCAL, .refresh = hf_hours(1)));
+        HF_TRY(hf_depot_watch(depot, rig_key("A"), &watcher, .refresh = hf_hours(1)));
         HF_TRY(hf_sleep(hf_hours(3)));
         HF_CHECK(o.fetches > 1);
         HF_CHECK_SAY((rig_get(depot, "A", .fresh = HF_FRESH_LOCAL) == HF_OK) == CASES[i].comes_back, "case %zu", i);

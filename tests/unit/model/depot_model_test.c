@@ -1403,6 +1403,9 @@ static bool choose(void *arg, const hf_depot_pending_write *write)
             one->is_dead = row->state == HF_ROW_DEAD;
         }
     }
+    for (int i = 0; i < world.op_count && one->key < 0; i++) { /* a create whose caller does not know its key yet */
+        one->key = has(&one->data, world.ops[i].token) ? world.ops[i].key : -1;
+    }
     return one->skip-- > 0;
 }
 
