@@ -241,7 +241,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_list_push_back(&slot->watchers, &watcher->node);
     hf_list_push_back(&depot->all_watchers, &watcher->in_all);
     depot->watcher_count++;
-    watcher->seen = slot->snap->entry.version; /* what is at hand is shown below or never: a failed fetch is no change */
+    watcher->seen = slot->snap->entry.version; /* shown below, or never: a failed fetch changes nothing */
     watcher->has_seen = true;
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     hf_move move = hf_rule_get(&watcher->rule, &at);
