@@ -98,8 +98,8 @@ typedef struct hf_push_request {
 } hf_push_request;
 
 /* Sends a write to the origin, where .fetch runs. HF_OK: it was accepted; hf_reply_etag and hf_reply_value say what
- * became of it, and with HF_WRITE_CREATE hf_reply_key which key it has there. HF_ERR_CONFLICT, with hf_reply_etag and hf_reply_value if they are known: a condition was not met.
- * Other failures are as of a fetch. */
+ * became of it, and with HF_WRITE_CREATE hf_reply_key which key it has there. HF_ERR_CONFLICT, with hf_reply_etag and
+ * hf_reply_value if they are known: a condition was not met. Other failures are as of a fetch. */
 typedef hf_status (*hf_pusher)(void *state, const hf_push_request *request, hf_reply *reply);
 
 /* The value after a patch. `value` is NULL if there is none. */
@@ -365,10 +365,10 @@ HF_API HF_MUST_USE hf_status hf_depot_patch_with(hf_depot *depot, hf_depot_key k
 HF_API HF_MUST_USE hf_status hf_depot_delete_with(hf_depot *depot, hf_depot_key key,
                                                   const hf_depot_write_options *options);
 /* Makes something new. `key` needs no id (NULL, 0): then it gets a provisional one, `~` and 26 letters, which all calls
- * take. The origin gets the write as HF_WRITE_CREATE and may answer with another id (hf_reply_key): from then on that is
- * the key, in one step with the writes that were made meanwhile, watchers get HF_DEPOT_REKEYED, and the provisional id
- * stands for it for 7 days. `*ret_id` (NULL = not wanted) is the id: the provisional one, or with HF_DEPOT_ORIGIN_FIRST
- * the final one; hf_depot_write_key tells it later.
+ * take. The origin gets the write as HF_WRITE_CREATE and may answer with another id (hf_reply_key). From then on this
+ * is the key, in one step with the writes that were made meanwhile; watchers get HF_DEPOT_REKEYED, and the provisional
+ * id stands for it for 7 days. `*ret_id` (NULL = not wanted) is the id: the provisional one, or with
+ * HF_DEPOT_ORIGIN_FIRST the final one; hf_depot_write_key tells it later.
  * Fails as hf_depot_put, and with HF_ERR_CONFLICT if a value with this id is at hand. */
 HF_API HF_MUST_USE hf_status hf_depot_create_with(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
                                                   hf_depot_id *ret_id, const hf_depot_write_options *options);

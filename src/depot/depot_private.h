@@ -19,8 +19,8 @@
  * depot-D4  A slot lives while somebody holds it: asks, a flight, watchers, changes, writes, a load.
  * depot-D5  What is visible is the entry with its pending writes folded in, in order (DP5); memory has the same.
  * depot-D6  Memory is changed after the commit, watchers and waiters hear of it after memory.
- * depot-D7  A key that got another name has an alias and no slot that can be found, no entry and no rows. Aliases lead to
- * a key that has none. */
+ * depot-D7  A key that got another name has an alias, and no slot that can be found, no entry and no rows. An alias
+ * leads to a key that has none. */
 #ifndef HF_DEPOT_DEPOT_PRIVATE_H
 #define HF_DEPOT_DEPOT_PRIVATE_H
 
@@ -148,9 +148,9 @@ typedef struct hf_pending {
     hf_row_state state;
     bool is_origin_first; /* not on the disk, not folded */
     bool if_none;
-    bool is_held;   /* a change of it is being written: it is not sent meanwhile */
-    bool is_old;    /* of an earlier process, which may have sent it: takes no newer value */
-    bool is_forced; /* client wins: sent with their etag */
+    bool is_held;    /* a change of it is being written: it is not sent meanwhile */
+    bool is_old;     /* of an earlier process, which may have sent it: takes no newer value */
+    bool is_forced;  /* client wins: sent with their etag */
     bool is_dropped; /* by an invalidation, while it is sent: not folded, and goes when it is answered */
     hf_conflict on_conflict;
     hf_value *data;     /* value or patch; NULL of a removal */
@@ -303,8 +303,8 @@ struct hf_change {
     hf_depot_entry next; /* the entry afterwards */
     hf_snap *snap;       /* what is visible afterwards; NULL = the entry stays as it is */
     bool is_synced;      /* the commit must be durable */
-    hf_write *writes; /* what is written, in order: `own_writes`, or an array */
-    hf_buf *rows;     /* bytes of the records; the same */
+    hf_write *writes;    /* what is written, in order: `own_writes`, or an array */
+    hf_buf *rows;        /* bytes of the records; the same */
     size_t write_count, write_capacity;
     hf_write own_writes[HF_CHANGE_WRITES_OWN];
     hf_buf own_rows[HF_CHANGE_WRITES_OWN];

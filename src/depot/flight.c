@@ -12,7 +12,7 @@
 
 enum {
     ROUNDS_MAX = 3,
-    RENEWED_LEN_MAX = 4096 /* the age of a value up to this length is renewed in the file, too: about a page is written */
+    RENEWED_LEN_MAX = 4096 /* "not modified" renews the age in the file for values up to this length: about a page */
 };
 
 /* ---- Whether the origin may be asked ----------------------------------------------------------------------------- */

@@ -144,7 +144,7 @@ static void apply_move(hf_depot *depot, hf_change *change, hf_status status)
         hf_alias_add(depot, change->alias);
         change->alias = NULL;
         slot->stirred = ++depot->stir;
-        slot->answers++; /* a fetch under way is older */
+        slot->answers++;                                  /* a fetch under way is older */
         if (old->entry.version >= change->next.version) { /* an invalidation was shown meanwhile */
             slot->entry.version = old->entry.version + 1;
         }

@@ -88,7 +88,7 @@ void hf_pending_hold(hf_depot *depot, hf_pending *row)
     hf_depot_look_at_sends(depot, row->slot);
 }
 
-/* ---- All writes of a key are dropped ------------------------------------------------------------------------------ */
+/* ---- All writes of a key are dropped ----------------------------------------------------------------------------- */
 
 /* Folds as if they had gone. */
 static hf_status fold_without(hf_depot *depot, hf_change *change)

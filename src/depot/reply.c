@@ -108,12 +108,14 @@ hf_status hf_reply_key(hf_reply *reply, hf_depot_key key)
         HF_LEAVE(self, hf_op_end(self, &op));
     }
     if (strcmp(key.ns, reply->asked->ns) != 0 || strcmp(key.type, reply->asked->type) != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "a key cannot go from '%.100s' '%.100s' to another namespace or type",
-                                 reply->asked->ns, reply->asked->type));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_INVALID, "a key cannot go from '%.100s' '%.100s' to another namespace or type",
+                           reply->asked->ns, reply->asked->type));
     }
     bool is_same = key.id_len == reply->asked->id_len && memcmp(key.id, reply->asked->id, key.id_len) == 0;
     if (!is_same && hf_key_is_provisional(hf_str_of_len(bytes.bytes, bytes.len))) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "'~' and 26 letters is a provisional id: the origin needs others"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_INVALID, "'~' and 26 letters is a provisional id: the origin needs others"));
     }
     hf_leave(self);
     hf_value *value = NULL;

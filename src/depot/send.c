@@ -17,7 +17,7 @@ static void ring_send(hf_depot *depot, hf_depot_timer_node *timer)
 void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
 {
     hf_pending *row = hf_slot_first_row(slot);
-    hf_assert(slot->holds > 0); /* depot-D4 */
+    hf_assert(slot->holds > 0);                                                                     /* depot-D4 */
     hf_assert(slot->sending == NULL || slot->sending->state == HF_ROW_SENDING || depot->is_ending); /* DP6 */
     if (hf_node_is_linked(&slot->in_senders)) {
         hf_list_remove(&slot->in_senders);
@@ -99,8 +99,8 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
         return false;
     }
     hf_assert(row != NULL && slot->sending == NULL && row->state == HF_ROW_WAITING); /* DP6 */
-    hf_assert(!row->is_held && !row->is_dropped);                                     /* depot-D2 */
-    hf_assert(depot->sends < (size_t)depot->options.send_max);                        /* DP8 */
+    hf_assert(!row->is_held && !row->is_dropped);                                    /* depot-D2 */
+    hf_assert(depot->sends < (size_t)depot->options.send_max);                       /* DP8 */
     row->state = HF_ROW_SENDING;
     slot->sending = row;
     slot->holds++;

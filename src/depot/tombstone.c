@@ -4,14 +4,14 @@
  * A fetched value under a tombstone counts if it is later than the delete:
  *
  *     both have a revision (hf_reply_revision)    its revision is greater; nothing else is looked at
- *     else it has a last_modified, an HTTP date   that is later than the delete: than the last_modified that the origin
- *                                                 answered to the delete, or without one than the moment of the answer
- *                                                 by the clock here
+ *     else it has a last_modified, an HTTP date   that is later than the delete: than the last_modified that the
+ *                                                 origin answered to the delete, or without one than the moment of the
+ *                                                 answer by the clock here
  *     else                                        it does not count
  *
- * The revision of a tombstone is the one in the answer to the delete, or that of the value which was deleted. HTTP dates
- * are whole seconds: a value that was made in the second of the delete does not count. "Not found" leaves a tombstone as
- * it is. An invalidation lifts it: the caller wants what the origin has. */
+ * The revision of a tombstone is the one in the answer to the delete, or that of the value which was deleted. HTTP
+ * dates are whole seconds: a value that was made in the second of the delete does not count. "Not found" leaves a
+ * tombstone as it is. An invalidation lifts it: the caller wants what the origin has. */
 #include "depot/depot_private.h"
 
 /* The number in these digits; -1 = they are none. */

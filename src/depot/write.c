@@ -1,5 +1,6 @@
-/* Writing: put, patch and delete. A write is a row on the disk, folded into what is visible; send.c sends it to the
- * origin in its turn. A write that goes to the origin first is in the same order, but neither on the disk nor folded. */
+/* Writing: put, patch, delete and create. A write is a row on the disk, folded into what is visible; send.c sends it to
+ * the origin in its turn. A write that goes to the origin first is in the same order, but neither on the disk nor
+ * folded. */
 #include "depot/depot_private.h"
 
 #include "base/canary.h"
@@ -65,9 +66,8 @@ static hf_status check_known(hf_op *op, const hf_depot *depot, const hf_slot *sl
 static bool combine(hf_depot *depot, hf_change *change, const hf_pending *mate, const hf_pending *row)
 {
     hf_value *both = NULL;
-    hf_status status =
-        depot->options.combine(depot->options.state, hf_value_data(mate->data), hf_value_len(mate->data),
-                               hf_value_data(row->data), hf_value_len(row->data), &both);
+    hf_status status = depot->options.combine(depot->options.state, hf_value_data(mate->data), hf_value_len(mate->data),
+                                              hf_value_data(row->data), hf_value_len(row->data), &both);
     if (status != HF_OK || both == NULL || hf_value_len(both) > (size_t)depot->options.value_max) {
         hf_value_unref(both);
         return false;
@@ -297,8 +297,7 @@ static hf_status make_row(hf_op *op, hf_depot *depot, hf_write_verb kind, const 
     }
     if (status == HF_OK && id != NULL) {
         hf_value *bytes = NULL;
-        row->handles[0] =
-            hf_value_copy(id->id, id->id_len, &bytes) == HF_OK ? hf_depot_write_new(depot, bytes) : NULL;
+        row->handles[0] = hf_value_copy(id->id, id->id_len, &bytes) == HF_OK ? hf_depot_write_new(depot, bytes) : NULL;
         hf_value_unref(bytes);
         row->handle_count = row->handles[0] != NULL;
         status = row->handles[0] != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a write");

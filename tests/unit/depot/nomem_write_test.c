@@ -1,5 +1,5 @@
-/* Every allocation of the writing side fails once, on virtual time: a call says HF_ERR_NOMEM or has done what it says, and
- * what was acknowledged reaches the origin in order, under the name that the origin has given. */
+/* Every allocation of the writing side fails once, on virtual time: a call says HF_ERR_NOMEM or has done what it says,
+ * and what was acknowledged reaches the origin in order, under the name that the origin has given. */
 #include "unit/depot/script.h"
 
 #include "env/sim/sim.h"

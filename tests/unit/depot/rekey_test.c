@@ -1,11 +1,17 @@
-/* Creates, keys that get another name from the origin, their aliases, tombstones, and writes that an invalidation drops,
- * on virtual time. */
+/* Creates, keys that get another name from the origin, their aliases, tombstones, and writes that an invalidation
+ * drops, on virtual time. */
 #include "unit/depot/script.h"
 
 #include <time.h>
 
-#define FAILED_ONCE {.status = HF_ERR_FAILED, .failed = HF_REPLY_NETWORK}
-#define FAILED_FOR_GOOD {.status = HF_ERR_FAILED, .failed = HF_REPLY_DENIED}
+#define FAILED_ONCE                                         \
+    {                                                       \
+        .status = HF_ERR_FAILED, .failed = HF_REPLY_NETWORK \
+    }
+#define FAILED_FOR_GOOD                                    \
+    {                                                      \
+        .status = HF_ERR_FAILED, .failed = HF_REPLY_DENIED \
+    }
 
 static hf_depot_write *writes[6];
 
@@ -429,13 +435,13 @@ static hf_status one_commit(void *arg)
 
 typedef struct tomb {
     const char *name;
-    int64_t modified_s;    /* of the fetched value, after the delete; INT64_MIN = it has no date */
-    uint64_t revision;     /* of the fetched value */
-    int64_t told_s;        /* the date in the answer to the delete, after it; INT64_MIN = none */
-    uint64_t told;         /* the revision in that answer */
-    uint64_t had;          /* the revision of the value that was deleted */
-    int64_t days;          /* since the delete */
-    bool is_invalidated;   /* in between */
+    int64_t modified_s;  /* of the fetched value, after the delete; INT64_MIN = it has no date */
+    uint64_t revision;   /* of the fetched value */
+    int64_t told_s;      /* the date in the answer to the delete, after it; INT64_MIN = none */
+    uint64_t told;       /* the revision in that answer */
+    uint64_t had;        /* the revision of the value that was deleted */
+    int64_t days;        /* since the delete */
+    bool is_invalidated; /* in between */
     bool counts;
 } tomb;
 
@@ -757,11 +763,16 @@ static void dates_are_read_or_refused(void **state)
         const char *text;
         int64_t seconds;
     } DATES[] = {
-        {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777}, {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
-        {"Thu, 29 Feb 2024 23:59:59 GMT", 1709251199}, {"Sun, 06 Nov 1994 08:49:37 UTC", -1},
-        {"Sun, 06 Now 1994 08:49:37 GMT", -1},         {"Sun, 06 Nov 1994 24:49:37 GMT", -1},
-        {"Sun, 6 Nov 1994 08:49:37 GMT", -1},          {"Sun, 00 Nov 1994 08:49:37 GMT", -1},
-        {"yesterday", -1},                             {"", -1},
+        {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777},
+        {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
+        {"Thu, 29 Feb 2024 23:59:59 GMT", 1709251199},
+        {"Sun, 06 Nov 1994 08:49:37 UTC", -1},
+        {"Sun, 06 Now 1994 08:49:37 GMT", -1},
+        {"Sun, 06 Nov 1994 24:49:37 GMT", -1},
+        {"Sun, 6 Nov 1994 08:49:37 GMT", -1},
+        {"Sun, 00 Nov 1994 08:49:37 GMT", -1},
+        {"yesterday", -1},
+        {"", -1},
         {NULL, -1},
     };
     for (size_t i = 0; i < HF_COUNT_OF(DATES); i++) {
@@ -770,11 +781,11 @@ static void dates_are_read_or_refused(void **state)
     }
 }
 
-#define SIMULATED(name, seeds, body)          \
-    static void name(void **state)            \
-    {                                         \
-        (void)state;                          \
-        simulated(#name, seeds, body);        \
+#define SIMULATED(name, seeds, body)   \
+    static void name(void **state)     \
+    {                                  \
+        (void)state;                   \
+        simulated(#name, seeds, body); \
     }
 
 SIMULATED(what_was_created_gets_the_origins_id, 100, creates)

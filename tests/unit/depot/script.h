@@ -188,9 +188,9 @@ static inline bool is_at_hand(hf_depot *depot, hf_depot_key key, const char *tex
 {
     hf_value *value = NULL;
     hf_status status = hf_depot_get(depot, key, &value, .fresh = HF_FRESH_LOCAL);
-    bool is_right = status == HF_OK ? hf_value_len(value) == strlen(text) &&
-                                          memcmp(hf_value_data(value), text, strlen(text)) == 0
-                                    : status == HF_ERR_NOT_FOUND && strcmp(text, "-") == 0;
+    bool is_right = status == HF_OK
+                        ? hf_value_len(value) == strlen(text) && memcmp(hf_value_data(value), text, strlen(text)) == 0
+                        : status == HF_ERR_NOT_FOUND && strcmp(text, "-") == 0;
     if (!is_right) {
         print_message("at hand is %.*s, not %s\n", (int)hf_value_len(value),
                       value != NULL ? (const char *)hf_value_data(value) : "-", text);

@@ -32,17 +32,17 @@ typedef struct pair {
 static const pair PAIRS[] = {
     {"puts within 150 ms are one", HF_WRITE_REPLACE, HF_WRITE_REPLACE, 150, false, false, NULL, 1, {"b"}, {0}},
     {"puts after 150 ms are two", HF_WRITE_REPLACE, HF_WRITE_REPLACE, 151, false, false, NULL, 2, {"a", "b"}, {0}},
-    {"a put with a condition is its own", HF_WRITE_REPLACE, HF_WRITE_REPLACE, 10, false, false, "x", 2, {"a", "b"}, {0}},
-    {"patches are combined",
-     HF_WRITE_PATCH,
-     HF_WRITE_PATCH,
+    {"a put with a condition is its own",
+     HF_WRITE_REPLACE,
+     HF_WRITE_REPLACE,
      10,
-     true,
      false,
-     NULL,
-     1,
-     {"ab"},
-     {HF_WRITE_PATCH}},
+     false,
+     "x",
+     2,
+     {"a", "b"},
+     {0}},
+    {"patches are combined", HF_WRITE_PATCH, HF_WRITE_PATCH, 10, true, false, NULL, 1, {"ab"}, {HF_WRITE_PATCH}},
     {"patches without .combine are two",
      HF_WRITE_PATCH,
      HF_WRITE_PATCH,
@@ -177,23 +177,20 @@ typedef struct turn {
     uint64_t dead;
 } turn;
 
-#define CONFLICT(text) {.status = HF_ERR_CONFLICT, .value = text, .etag = "e-" text}
-#define FAILED(why) {.status = HF_ERR_FAILED, .failed = why}
+#define CONFLICT(text)                                              \
+    {                                                               \
+        .status = HF_ERR_CONFLICT, .value = text, .etag = "e-" text \
+    }
+#define FAILED(why)                            \
+    {                                          \
+        .status = HF_ERR_FAILED, .failed = why \
+    }
 
 static const turn TURNS[] = {
     {"accepted", {{.etag = "x"}}, 1, 0, HF_OK, 1, "mine", "", "mine", 0},
     {"accepted, and told what it is now", {{.value = "theirs"}}, 1, 0, HF_OK, 1, "mine", "", "theirs", 0},
     {"conflict, the server wins", {CONFLICT("9")}, 1, HF_CONFLICT_SERVER_WINS, HF_ERR_CONFLICT, 1, "mine", "", "9", 0},
-    {"conflict, the client wins",
-     {CONFLICT("9")},
-     1,
-     HF_CONFLICT_CLIENT_WINS,
-     HF_OK,
-     2,
-     "mine",
-     "e-9",
-     "mine",
-     0},
+    {"conflict, the client wins", {CONFLICT("9")}, 1, HF_CONFLICT_CLIENT_WINS, HF_OK, 2, "mine", "e-9", "mine", 0},
     {"the client wins three times at most",
      {CONFLICT("5"), CONFLICT("6"), CONFLICT("7"), CONFLICT("8")},
      4,
@@ -239,9 +236,8 @@ static hf_status turns(void *arg)
         hf_value_unref(value);
         HF_TRY(hf_depot_put(depot, key_of("A"), "mine", 4, .on_conflict = row->policy, .ret_write = &write));
         hf_status status = hf_depot_write_wait(write);
-        hf_status expected = row->settled != HF_OK || row->dead == 0
-                                 ? row->settled
-                                 : hf_class_info_of(row->answers[0].failed)->status;
+        hf_status expected =
+            row->settled != HF_OK || row->dead == 0 ? row->settled : hf_class_info_of(row->answers[0].failed)->status;
         ROW(row->name, status == expected);
         ROW(row->name, o.count == row->pushes && strcmp(o.log[o.count - 1].data, row->last) == 0);
         ROW(row->name, strcmp(o.log[o.count - 1].if_match, row->matches) == 0);
