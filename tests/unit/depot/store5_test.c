@@ -228,7 +228,7 @@ TRACE(Store761_no_pending_write_is_dropped_or_acknowledged_by_an_older_one)
     HF_TRY(hf_depot_write_wait(writes[0]));
     HF_CHECK(o.pushes >= 1 && rig_counts(depot).pending == 1);
     GET(depot, "A", "2", .fresh = HF_FRESH_LOCAL);
-    HF_CHECK(hf_depot_write_wait(writes[1], .timeout = hf_seconds(1)) == HF_ERR_TIMEOUT); /* not by the other's success */
+    HF_CHECK(hf_depot_write_wait(writes[1], .timeout = hf_seconds(1)) == HF_ERR_TIMEOUT); /* not by the other's */
     HF_TRY(hf_depot_write_wait(writes[1]));
     HF_CHECK(o.pushes == 2 && strcmp(o.pushed[1].data, "2") == 0 && rig_counts(depot).pending == 0);
     HF_CHECK(strcmp(o.pushed[0].write_id, o.pushed[1].write_id) != 0);
