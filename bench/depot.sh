@@ -28,7 +28,7 @@ fi
 ((${#parts[@]} > 0)) || parts=(hit bytes ratio storm watch land file)
 here=$(cd "$(dirname "$0")" && pwd)
 programs=$(cd "$build_dir/bench" && pwd)
-scratch=$(mktemp -d "${dir:-$build_dir}/depot_data.XXXXXX")
+scratch=$(realpath "$(mktemp -d "${dir:-$build_dir}/depot_data.XXXXXX")")
 memcached_pid=
 cleanup()
 {

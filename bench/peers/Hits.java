@@ -3,7 +3,7 @@
 //   java -cp caffeine.jar:CLASSES Hits FOLDER SECONDS WARM_UP_SECONDS
 //
 // FOLDER has the requests that `cache draw` wrote. Prints lines of "metric<TAB>value". Keys are strings of 16 characters; those of the
-// requests are equal to those in the cache, but other objects. Rows on one thread measure the thread's processor time.
+// requests are equal to those in the cache, but other objects.
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 
@@ -66,11 +66,10 @@ public final class Hits {
         return keys;
     }
 
-    // Nanoseconds per hit, of all threads together.
+    // Nanoseconds per hit, of all threads together: processor time, divided by the threads.
     private static double measure(Cache<String, byte[]> cache, String[] keys, int threads, double seconds)
             throws Exception {
         Reader[] readers = new Reader[threads];
-        long from = System.nanoTime();
         for (int i = 0; i < threads; i++) {
             readers[i] = new Reader(cache, keys, (int) ((long) i * keys.length / 2), seconds);
             readers[i].start();
@@ -82,7 +81,7 @@ public final class Hits {
             count += reader.count;
             cpu += reader.cpu;
         }
-        return (double) (threads == 1 ? cpu : System.nanoTime() - from) / count;
+        return (double) cpu / threads / count;
     }
 
     private static long used() {

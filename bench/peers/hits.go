@@ -1,5 +1,5 @@
 // Hits of Ristretto and golang-lru, for the table of `./dev bench depot`. Called as `hits FOLDER SECONDS`. FOLDER has the requests that
-// `cache draw` wrote. Prints lines of "metric<TAB>value". Rows on one thread measure processor time.
+// `cache draw` wrote. Prints lines of "metric<TAB>value".
 package main
 
 import (
@@ -54,7 +54,7 @@ func read(file string) []string {
 
 var seen byte
 
-// Nanoseconds per hit of all threads together, and the part of the requests that were hits.
+// Nanoseconds per hit of all threads together (processor time, divided by the threads), and the part of the requests that were hits.
 func measure(get func(key string) (interface{}, bool), keys []string, threads int, seconds float64) (float64, float64) {
 	var group sync.WaitGroup
 	counts := make([]int64, threads*16)
@@ -84,10 +84,7 @@ func measure(get func(key string) (interface{}, bool), keys []string, threads in
 		}(i)
 	}
 	group.Wait()
-	took := time.Since(from).Nanoseconds()
-	if threads == 1 {
-		took = cpuNs() - cpuFrom
-	}
+	took := (cpuNs() - cpuFrom) / int64(threads)
 	var count, hit int64
 	for i := 0; i < threads; i++ {
 		count += counts[i*16]
