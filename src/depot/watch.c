@@ -24,13 +24,11 @@ static bool is_data(hf_depot_event_kind kind)
     return kind != HF_DEPOT_ERROR;
 }
 
-/* Takes the event. With conflation there is one of DATA, GONE or LOADING, and one ERROR. */
-static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+/* Under the watcher's lock: the event waits until it is taken. With conflation there is one of DATA, GONE or LOADING, and
+ * one ERROR. Returns the event that had to go. */
+static hf_depot_event keep(hf_watcher *watcher, hf_depot_event event)
 {
-    hf_claimed claimed = {NULL, NULL};
     hf_depot_event old = {0};
-    hf_fiber *self = hf_enter(depot->rt);
-    hf_spin_lock(&watcher->lock);
     size_t at = watcher->count;
     if (watcher->mode != HF_FLOW_DROP_OLDEST) {
         for (size_t i = 0; i < watcher->count; i++) {
@@ -53,7 +51,26 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
         watcher->dropped++;
     }
     *event_at(watcher, watcher->count++) = event;
-    hf_claimed_add_all(&claimed, &watcher->waiters);
+    hf_assert(watcher->count <= watcher->capacity);
+    return old;
+}
+
+/* Takes the event. */
+static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+{
+    hf_claimed claimed = {NULL, NULL};
+    hf_depot_event old = {0};
+    hf_fiber *self = hf_enter(depot->rt);
+    hf_spin_lock(&watcher->lock);
+    hf_node *waiting = hf_list_first(&watcher->waiters);
+    if (waiting != NULL) { /* it is handed over, as by a flow: nothing is before it */
+        hf_wait *receiver = HF_CONTAINER(waiting, hf_wait, node);
+        hf_assert(watcher->count == 0);
+        *(hf_depot_event *)receiver->value = event;
+        hf_claimed_add(&claimed, receiver);
+    } else {
+        old = keep(watcher, event);
+    }
     hf_spin_unlock(&watcher->lock);
     hf_claimed_wake(&claimed, HF_OK);
     if (self != NULL) {
@@ -63,19 +80,18 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 }
 
 /* What the watcher is shown of the slot: DATA, or GONE if it has seen something before. */
-static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
+static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot, const hf_look_at *at)
 {
     hf_snap *snap = slot->snap;
-    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
     hf_depot_event event = {
         .kind = HF_DEPOT_DATA,
-        .age = hf_nanoseconds(at.age),
-        .is_stale = at.local != HF_LOCAL_FRESH,
+        .age = hf_nanoseconds(at->age),
+        .is_stale = at->local != HF_LOCAL_FRESH,
         .is_pending = snap->is_pending,
         .version = snap->entry.version,
     };
     hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
-    if (snap->kind == HF_ENTRY_VALUE && at.local != HF_LOCAL_NONE) {
+    if (snap->kind == HF_ENTRY_VALUE && at->local != HF_LOCAL_NONE) {
         event.value = hf_value_ref(snap->value);
         watcher->has_value = true;
         watcher->is_loading = false;
@@ -92,11 +108,18 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
 
 void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
 {
+    if (hf_list_is_empty(&slot->watchers)) {
+        return;
+    }
+    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot)); /* once: there may be many watchers */
     HF_LIST_EACH(node, &slot->watchers)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
+        const hf_watcher *next = HF_CONTAINER(node->next, hf_watcher, node); /* not one behind the last: only fetched */
+        __builtin_prefetch(next, 1);
+        __builtin_prefetch(&next->waiters, 1);
         if (is_renewed || !watcher->has_seen || watcher->seen != slot->snap->entry.version) {
-            show(depot, watcher, slot);
+            show(depot, watcher, slot, &at);
         }
     }
 }
@@ -184,7 +207,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     hf_move move = hf_rule_get(&watcher->rule, &at);
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
     if (has_value) {
-        show(depot, watcher, slot);
+        show(depot, watcher, slot, &at);
     }
     if (watcher->rule.fresh != HF_FRESH_LOCAL && (move == HF_MOVE_FETCH || move == HF_MOVE_SERVE_REFRESH)) {
         if (!has_value) {
@@ -239,7 +262,7 @@ void hf_watch_close_all(hf_depot *depot)
         watcher->is_closed = true;
         hf_claimed_add_all(&claimed, &watcher->waiters);
         hf_spin_unlock(&watcher->lock);
-        hf_claimed_wake(&claimed, HF_OK);
+        hf_claimed_wake(&claimed, HF_ERR_CLOSED);
         if (self != NULL) {
             hf_leave(self);
         }
@@ -338,36 +361,30 @@ hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, c
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_watcher_next needs a watcher and a place for the event"));
     }
     hf_instant deadline = hf_wait_deadline(self, watcher->depot->rt, options);
-    for (;;) {
-        hf_status status = hf_may_wait(self, NEXT.verb);
-        if (status != HF_OK) {
-            HF_LEAVE(self, status);
-        }
-        hf_wait wait;
-        hf_wait_init(&wait, self, &NEXT, watcher, watcher->depot->name);
-        hf_sync_point(self);
-        hf_spin_lock(&watcher->lock);
-        bool has_event = watcher->count > 0;
-        bool is_closed = watcher->is_closed;
-        if (has_event) {
-            *ret_event = *event_at(watcher, 0);
-            watcher->first = (watcher->first + 1) % watcher->capacity;
-            watcher->count--;
-        } else if (!is_closed) {
-            hf_list_push_back(&watcher->waiters, &wait.node);
-        }
-        hf_spin_unlock(&watcher->lock);
-        if (has_event) {
-            HF_LEAVE(self, HF_OK);
-        }
-        if (is_closed) {
-            HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the depot is closed"));
-        }
-        status = hf_park(self, &wait, deadline);
-        if (status != HF_OK) {
-            HF_LEAVE(self, status);
-        }
+    hf_status status = hf_may_wait(self, NEXT.verb);
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
     }
+    hf_wait wait;
+    hf_wait_init(&wait, self, &NEXT, watcher, watcher->depot->name);
+    wait.value = ret_event;
+    hf_sync_point(self);
+    hf_spin_lock(&watcher->lock);
+    bool has_event = watcher->count > 0;
+    bool is_closed = watcher->is_closed && !has_event;
+    if (has_event) {
+        *ret_event = *event_at(watcher, 0);
+        watcher->first = (watcher->first + 1) % watcher->capacity;
+        watcher->count--;
+    } else if (!is_closed) {
+        hf_list_push_back(&watcher->waiters, &wait.node);
+    }
+    hf_spin_unlock(&watcher->lock);
+    if (has_event) {
+        HF_LEAVE(self, HF_OK);
+    }
+    status = is_closed ? HF_ERR_CLOSED : hf_park(self, &wait, deadline); /* HF_OK: `*ret_event` was set */
+    HF_LEAVE(self, status == HF_ERR_CLOSED ? hf_refuse(self, HF_ERR_CLOSED, "the depot is closed") : status);
 }
 
 uint64_t hf_watcher_dropped(const hf_watcher *watcher)
