@@ -163,7 +163,7 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
     hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
-    hf_assert(slot->load == HF_SLOT_KNOWN && change->snap == NULL && change->is_deciding);
+    hf_assert(slot->load == HF_SLOT_KNOWN && change->snap == NULL && (change->is_deciding || change->is_reading));
     hf_assert((change->next.value != NULL) == (change->next.kind == HF_ENTRY_VALUE)); /* depot-D5 */
     hf_status status = hf_slot_fold(depot, slot, &change->next, except, more, &kind, &value, &is_pending);
     if (status != HF_OK) {
@@ -500,7 +500,7 @@ void hf_change_begin(hf_depot *depot, hf_change *change)
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_slot *slot = change->slot;
-    hf_assert(!hf_node_is_linked(&change->in_batch) && !change->is_parked && change->write_count > 0);
+    hf_assert(!hf_node_is_linked(&change->in_batch) && !change->is_parked);
     hf_assert(slot == NULL || hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
     change->status = status;
     if (slot == NULL) {

@@ -834,6 +834,8 @@ hf_status hf_read_check(hf_op *op, hf_fresh fresh, hf_span within, hf_urgency ur
 void hf_many_answered(hf_depot *depot, hf_ask *ask, hf_status status);
 /* A key of many waits for a flight. */
 void hf_many_decided(hf_depot *depot, hf_ask *ask);
+/* Its flight was of an old name: it is acted on again. */
+void hf_many_again(hf_ask *ask);
 
 /* ---- sub.c ------------------------------------------------------------------------------------------------------- */
 

@@ -293,6 +293,9 @@ void hf_flight_redirect(hf_depot *depot, hf_slot *slot)
         ask->slot = NULL;
         hf_flight_leave(depot, flight);
         hf_slot_let_go(depot, slot);
+        if (ask->many != NULL) {
+            hf_many_again(ask);
+        }
         ask->post.act(depot, &ask->post);
     }
     flight_unref(depot, flight);

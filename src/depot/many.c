@@ -7,7 +7,8 @@
  *                                          `-> a flight ............. gathered until every key is decided, then queued
  *                       <--- answer ----  left == 0
  *
- * depot-M1  A key is decided once: it is answered, or it waits for a flight. It is answered once.
+ * depot-M1  A key is decided once, but again if it gets another name: it is answered, or it waits for a flight. It is answered
+ *           once.
  * depot-M2  The struct is the caller's. The driver has it from act_begin until `left` is 0 or act_leave has returned. */
 #include "depot/depot_private.h"
 
@@ -37,6 +38,14 @@ void hf_many_decided(hf_depot *depot, hf_ask *ask)
     if (--many->undecided == 0 && !many->is_acting) {
         release(depot, many);
     }
+}
+
+void hf_many_again(hf_ask *ask)
+{
+    hf_many_key *key = key_of(ask);
+    hf_assert(key->is_decided && !key->is_done && ask->flight == NULL); /* depot-M1 */
+    key->is_decided = false;
+    ask->many->undecided++;
 }
 
 /* All keys are answered: the call goes on, unless it is about to leave by itself. */

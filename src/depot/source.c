@@ -342,7 +342,7 @@ static void act_loaded(hf_depot *depot, hf_post *post)
     hf_slot *slot = load->slot;
     hf_change *change = load->change;
     hf_store_request *request = &load->request;
-    hf_assert(depot->loads > 0 && slot->load == HF_SLOT_LOADING);
+    hf_assert(depot->loads > 0 && slot->load == (change == NULL ? HF_SLOT_LOADING : HF_SLOT_KNOWN));
     depot->loads--;
     hf_depot_entry entry = hf_entry_none(depot, slot->space);
     hf_str body;

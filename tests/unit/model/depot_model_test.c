@@ -439,8 +439,8 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
 static hf_status fetch_many(void *state, const hf_fetch_request *requests, hf_reply *const *replies, size_t count)
 {
     (void)state;
-    question all[KEYS];
-    if (!HF_CHECK_SAY(count <= KEYS, "DP1 a key twice in a call")) {
+    question all[KEYS_ALL];
+    if (!HF_CHECK_SAY(count <= KEYS_ALL, "DP1 a key twice in a call")) {
         return HF_ERR_LIMIT;
     }
     for (size_t i = 0; i < count; i++) {
