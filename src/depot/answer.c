@@ -235,7 +235,8 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_LATER:
         if (HF_CANARY(HF_BUG_ROW_GONE_EARLY)) {
             hf_pending_delete(depot, change, row);
-        } else if (counts_as_attempt(one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
+        } else if (counts_as_attempt(
+                       one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
             hf_pending written = *row;
             note_attempt(&written, one);
             written.state = HF_ROW_WAITING;
@@ -284,7 +285,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
     hf_pending *row = one->row;
     hf_slot *slot = one->slot;
     verdict what = (verdict)change->number;
-    hf_send_report report = hf_driven_report(one); /* the row may go */
+    hf_send_report report = hf_driven_report(one);                                        /* the row may go */
     hf_assert(slot->sending == row && row->slot == slot && row->state == HF_ROW_SENDING); /* DP6 */
     slot->sending = NULL;
     if (status != HF_OK && what != VERDICT_LATER) {

@@ -209,11 +209,12 @@ static bool judge(hf_depot_call *call, hf_depot_flight *flight, int attempt, hf_
     hf_assert(!flight->is_answered); /* depot-K2 */
     flight->why = hf_depot_classify(&flight->reply, status);
     if (status == HF_OK) {
-        status = flight->query != NULL && !flight->reply.is_page
-                     ? hf_raise(HF_ERR_INVALID,
-                                "the fetcher of depot '%s' was asked for a page, and returned HF_OK without hf_reply_page",
-                                depot->name)
-                     : hf_reply_check(depot, &flight->reply, flight->etag != NULL || flight->last_modified != NULL);
+        status =
+            flight->query != NULL && !flight->reply.is_page
+                ? hf_raise(HF_ERR_INVALID,
+                           "the fetcher of depot '%s' was asked for a page, and returned HF_OK without hf_reply_page",
+                           depot->name)
+                : hf_reply_check(depot, &flight->reply, flight->etag != NULL || flight->last_modified != NULL);
         flight->why = HF_REPLY_INVALID;
         if (status == HF_OK && flight->reply.value != NULL && depot->options.decode != NULL) {
             status = hf_depot_decode(depot, flight->reply.value, &flight->object);

@@ -134,11 +134,11 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->rt = rt;
     depot->name = name;
     depot->options = *options;
-    hf_list *lists[] = {&depot->inbox,      &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
-                        &depot->queue[1],   &depot->queue[2],     &depot->rows,         &depot->batch,
-                        &depot->committing, &depot->senders,      &depot->all_flights,  &depot->all_watchers,
+    hf_list *lists[] = {&depot->inbox,       &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
+                        &depot->queue[1],    &depot->queue[2],     &depot->rows,         &depot->batch,
+                        &depot->committing,  &depot->senders,      &depot->all_flights,  &depot->all_watchers,
                         &depot->alias_order, &depot->damaged,      &depot->stirs_by_age, &depot->paging_idle,
-                        &depot->index.all,  &depot->gathering,    &depot->subs};
+                        &depot->index.all,   &depot->gathering,    &depot->subs};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }

@@ -258,14 +258,14 @@ struct hf_reply {
     bool has_class;
     hf_reply_class why;
     int64_t retry_after;
-    bool takes_records;  /* it answers a fetch */
-    bool takes_partial;  /* the depot has .merge */
-    bool is_page;        /* `value` was set by hf_reply_page */
-    hf_str asked_key;    /* of the fetch, borrowed from its slot */
-    size_t window_max;   /* items that a page may have; 0 = no bound of its own */
-    hf_list records;     /* hf_record: what it brings besides its own value */
-    size_t record_count; /* of `records` ... */
-    size_t record_bytes; /* ... and what they take */
+    bool takes_records;       /* it answers a fetch */
+    bool takes_partial;       /* the depot has .merge */
+    bool is_page;             /* `value` was set by hf_reply_page */
+    hf_str asked_key;         /* of the fetch, borrowed from its slot */
+    size_t window_max;        /* items that a page may have; 0 = no bound of its own */
+    hf_list records;          /* hf_record: what it brings besides its own value */
+    size_t record_count;      /* of `records` ... */
+    size_t record_bytes;      /* ... and what they take */
     bool keeps_failure;       /* one of many: hf_reply_fail leaves the failure here */
     hf_failure_box *failure;  /* with keeps_failure; owned */
     struct hf_sub_run *emits; /* of a subscriber: hf_reply_emit hands the reply to it */
@@ -430,8 +430,8 @@ struct hf_change {
     bool is_parked; /* decided, but it waits for a change of another key (hf_change_release) */
     bool is_deciding;
     bool is_reading; /* `decide` reads the source first; hf_change_written follows */
-    bool follows; /* goes with its key when the key gets another name */
-    hf_list asks; /* callers that wait for it; under the lock */
+    bool follows;    /* goes with its key when the key gets another name */
+    hf_list asks;    /* callers that wait for it; under the lock */
     hf_depot_flight *flight;
     hf_pending *row;
     hf_space *space;
@@ -461,11 +461,11 @@ struct hf_watcher {
     hf_flow_mode mode;
     size_t capacity;
     hf_span refresh;
-    hf_depot_timer_node timer; /* of .refresh */
-    hf_depot_flight *flight;   /* held */
-    bool has_value;            /* it was shown one, and not GONE after it */
-    bool is_loading;           /* it was told LOADING, and nothing after it */
-    hf_node in_all;            /* in depot->all_watchers */
+    hf_depot_timer_node timer;   /* of .refresh */
+    hf_depot_flight *flight;     /* held */
+    bool has_value;              /* it was shown one, and not GONE after it */
+    bool is_loading;             /* it was told LOADING, and nothing after it */
+    hf_node in_all;              /* in depot->all_watchers */
     struct hf_watch_item *items; /* a ring of `capacity` places, and one for REKEYED */
     size_t first, count;
     bool is_rekeyed; /* REKEYED is in the ring */
@@ -558,7 +558,7 @@ struct hf_depot {
     /* `stir` of the last invalidation of a key, and of the last hard one, by the hash of the key: for keys that have no
      * slot yet when a write begins that will become theirs. */
     uint64_t voided[HF_VOIDED], hard_voided[HF_VOIDED];
-    hf_keys stirs;                       /* keys whose base was stirred while something flies: stir.c */
+    hf_keys stirs; /* keys whose base was stirred while something flies: stir.c */
     hf_list stirs_by_age;
     uint64_t stir_floor; /* stirs up to this one are forgotten: take it that they concern every key */
 

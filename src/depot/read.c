@@ -197,7 +197,6 @@ bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_as
     return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
 }
 
-
 static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_value **ret_value,
                            const hf_depot_get_options *options, hf_depot_key_bytes *ret_bytes)
 {

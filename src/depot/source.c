@@ -17,8 +17,8 @@ struct hf_source {
     size_t write_capacity;
     hf_depot *depot;
     hf_post written;
-    hf_file_owner owner;        /* of a file; zeroed = it is none */
-    char path[HF_PATH_LEN_MAX]; /* the same; empty */
+    hf_file_owner owner;         /* of a file; zeroed = it is none */
+    char path[HF_PATH_LEN_MAX];  /* the same; empty */
     hf_store_request checkpoint; /* the one under way, if is_checkpointing */
     hf_post checkpointed;
     bool is_checkpointing;
@@ -130,7 +130,8 @@ static hf_status read_alias(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     int64_t made_at = 0;
     if (hf_record_open(&bad, HF_TABLE_ALIAS, &row->key, row->value, &body) != HF_OK ||
         !hf_row_get_alias(body, &to, &made_at) || !hf_key_is_provisional(row->key.text) || hf_key_is_provisional(to)) {
-        report_damage(depot, "alias", row->key.text, bad.message); /* the old key is not found any more; the new one is */
+        report_damage(depot, "alias", row->key.text,
+                      bad.message); /* the old key is not found any more; the new one is */
         return HF_OK;
     }
     hf_alias *alias = hf_alias_new(depot, row->key.text, to, made_at);

@@ -125,7 +125,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot, const hf_l
         .is_pending = snap->is_pending,
         .version = snap->entry.version,
     };
-    hf_assert(event.version >= watcher->seen); /* DP4 */
+    hf_assert(event.version >= watcher->seen);                        /* DP4 */
     if (at->local == HF_LOCAL_FRESH || at->local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
         watcher->has_value = true;
         watcher->is_loading = false;

@@ -39,17 +39,17 @@
 #define HF_HEADER_COUNT_MAX 64                   /* fields of a header */
 #define HF_HEADER_LEN_MAX (64 << 10)             /* bytes of their keys and values */
 #define HF_FIELDS_MAX 100                        /* fields of one hf_memo_set or hf_search_set */
-#define HF_ENTRIES_MAX 1000 /* of a memo, or search attributes, of a start: each key is compared with all others */
-#define HF_NAMESPACES_MAX 10000          /* in one store */
-#define HF_ATTRIBUTES_MAX 100            /* custom search attributes of a namespace, and keys of a run */
+#define HF_ENTRIES_MAX 1000     /* of a memo, or search attributes, of a start: each key is compared with all others */
+#define HF_NAMESPACES_MAX 10000 /* in one store */
+#define HF_ATTRIBUTES_MAX 100   /* custom search attributes of a namespace, and keys of a run */
 #define HF_ATTRIBUTE_LEN_MAX 2048        /* bytes of one value */
 #define HF_ATTRIBUTES_LEN_MAX (40 << 10) /* bytes of all keys and values of a run */
 #define HF_LIST_PAGE_MAX 1000            /* runs on a page of a list, and what a caller gets that does not say */
 #define HF_LISTERS_MAX 64                /* lists and counts at a time; further ones are refused */
 #define HF_OPERATIONS_OPEN_MAX 64        /* batches of one namespace that have not ended */
 #define HF_OPERATION_TARGETS_MAX 1000    /* runs in a batch's list, as on Temporal */
-#define HF_RESETS_MAX 64 /* under way at the same time: each has a run and a portion in memory */
-#define HF_REQUEST_IDS_MAX 10000       /* request ids of one run: as many as signals */
+#define HF_RESETS_MAX 64                 /* under way at the same time: each has a run and a portion in memory */
+#define HF_REQUEST_IDS_MAX 10000         /* request ids of one run: as many as signals */
 #define HF_ATTACHED_MAX 2000           /* request ids of later starts that are attached to one run: each is an event */
 #define HF_FAIRNESS_KEY_LEN_MAX 64     /* bytes of the fairness key of a priority */
 #define HF_FAILURE_KEPT_LEN_MAX 4096   /* bytes of the last failure in the state of an activity */

@@ -21,7 +21,7 @@ enum {
     HF_DOOR_STREAMS_UNKNOWN_MAX = 100, /* the same, where keys are needed and the peer has not shown a valid one */
     HF_DOOR_STREAMS_ALL_MAX = 100000,  /* calls of all connections: a parked poll has some 3 KiB. Beyond it ... */
     HF_DOOR_STREAMS_EACH_MIN = 64, /* ... a connection still has these, so that one peer cannot take the place of all */
-    HF_DOOR_MESSAGE_LEN_MAX = 4 << 20,  /* bytes of a request, inflated: as Temporal's server */
+    HF_DOOR_MESSAGE_LEN_MAX = 4 << 20, /* bytes of a request, inflated: as Temporal's server */
 };
 
 typedef struct hf_door hf_door;

@@ -38,8 +38,8 @@
 #include "base/op.h"
 #include "base/str.h"
 
-#define HF_WHERE_ORDER_MAX 8         /* attributes of ORDER BY */
-#define HF_WHERE_TEXT_LEN_MAX 4096   /* bytes of a value: longer than those of any attribute */
+#define HF_WHERE_ORDER_MAX 8       /* attributes of ORDER BY */
+#define HF_WHERE_TEXT_LEN_MAX 4096 /* bytes of a value: longer than those of any attribute */
 
 /* The first seven are Temporal's IndexedValueType. */
 typedef enum hf_attr_type {

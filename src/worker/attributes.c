@@ -9,7 +9,6 @@
 #include "history/limits.h"
 #include "history/payload.h"
 
-
 /* The type of a search attribute, as services name it. */
 static hf_str type_of(const hf_field *field)
 {

@@ -38,8 +38,8 @@ static void limits_are(hf_core_limits limits)
     again(&(hf_core_options){.limits = limits, .log = keep});
 }
 
-#define RETURN_BEFORE                                                                                              \
-    "message=\"a run that reaches the limit is terminated: let the workflow continue as new before that "           \
+#define RETURN_BEFORE                                                                                     \
+    "message=\"a run that reaches the limit is terminated: let the workflow continue as new before that " \
     "(hf_continue_as_new)\"\n"
 
 static void a_fifth_of_the_events_is_told_once(void **state)
@@ -89,9 +89,9 @@ static void a_fifth_of_the_signals_is_told_once(void **state)
     hf_rig_do(&rig, "start wf; signal wf a; signal wf b; poll; signal wf c"); /* the last one waits for the task */
     assert_told("");
     hf_rig_do(&rig, "complete");
-    assert_told(
-        "warning workflow_nears_limit workflow=wf type=type signals=3 limit=10 message=\"a run that has had as "
-        "many signals as the limit gets no more: let the workflow continue as new before that (hf_continue_as_new)\"\n");
+    assert_told("warning workflow_nears_limit workflow=wf type=type signals=3 limit=10 message=\"a run that has had as "
+                "many signals as the limit gets no more: let the workflow continue as new before that "
+                "(hf_continue_as_new)\"\n");
     hf_rig_do(&rig, "signal wf d; crash; signal wf e");
     assert_told("");
 }
@@ -145,9 +145,8 @@ static void a_run_that_is_ended_by_a_limit_says_which(void **state)
     hf_rig_do(&rig, "start wf; signal wf a input=3000; signal wf b => not_found");
     assert_true(strstr(told, "error workflow_over_limit workflow=wf type=type run=") != NULL);
     assert_true(strstr(told, " limit=3000 message=\"the run was terminated\"\n") != NULL);
-    assert_why(
-        " bytes, and one run may have 3000: let the workflow continue as new before that (hf_continue_as_new), "
-        "or pass less data to its activities and signals");
+    assert_why(" bytes, and one run may have 3000: let the workflow continue as new before that (hf_continue_as_new), "
+               "or pass less data to its activities and signals");
 }
 
 static void names_of_any_length_leave_room_for_the_rest(void **state)

@@ -145,8 +145,7 @@ static void an_opening_reads_a_full_log_twice_and_writes_it_once(void **state)
         for (int i = 0; i < ROWS; i++) {
             writes[i] = put(HF_TABLE_RUN, key_a((int64_t)commits * ROWS + i + 1), hf_str_of_len(value, VALUE_LEN));
         }
-        hf_store_request commit = {
-            .verb = HF_STORE_COMMIT, .commit = ++commits, .writes = writes, .write_count = ROWS};
+        hf_store_request commit = {.verb = HF_STORE_COMMIT, .commit = ++commits, .writes = writes, .write_count = ROWS};
         hf_store_execute(d->store, &commit);
         assert_int_equal(commit.status, HF_OK);
         assert_true(hf_vfs_file_size(d->disk, "test.db-wal", &len));
