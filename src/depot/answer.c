@@ -230,7 +230,8 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     case VERDICT_LATER:
         if (HF_CANARY(HF_BUG_ROW_GONE_EARLY)) {
             hf_pending_delete(depot, change, row);
-        } else if (counts_as_attempt(one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
+        } else if (counts_as_attempt(
+                       one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
             hf_pending written = *row;
             note_attempt(&written, one);
             written.state = HF_ROW_WAITING;

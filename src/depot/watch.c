@@ -94,7 +94,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot)
         .version = snap->entry.version,
     };
     hf_assert(!watcher->has_seen || event.version >= watcher->seen); /* DP4 */
-    if (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
+    if (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) {  /* DP3: not what was invalidated */
         event.value = hf_value_ref(snap->value);
         watcher->has_value = true;
         watcher->is_loading = false;

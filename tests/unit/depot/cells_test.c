@@ -6,14 +6,15 @@
 
 /* What is at hand: a value of age 10 s, ttl 300 s or (stale) 5 s. */
 typedef enum at_hand { NONE, UNUSABLE, FRESH, STALE, ABSENT, DELETED, PENDING, STATES } at_hand;
-static const char *const STATE_NAMES[STATES] = {"none",   "unusable", "fresh",  "stale",
-                                                "absent", "deleted",  "pending"};
+static const char *const STATE_NAMES[STATES] = {"none", "unusable", "fresh", "stale", "absent", "deleted", "pending"};
 /* WITHIN 20 s and 5 s; OR_STALE of a depot that allows 20 s. */
 enum { CACHED, WITHIN_20, WITHIN_5, NOW, OR_STALE, LOCAL, ASKS };
 static const hf_depot_get_options ASK[ASKS] = {
-    [CACHED] = {.fresh = HF_FRESH_CACHED},     [WITHIN_20] = {.fresh = HF_FRESH_WITHIN, .within = {.ns = 20000000000}},
+    [CACHED] = {.fresh = HF_FRESH_CACHED},
+    [WITHIN_20] = {.fresh = HF_FRESH_WITHIN, .within = {.ns = 20000000000}},
     [WITHIN_5] = {.fresh = HF_FRESH_WITHIN, .within = {.ns = 5000000000}},
-    [NOW] = {.fresh = HF_FRESH_NOW},           [OR_STALE] = {.fresh = HF_FRESH_OR_STALE},
+    [NOW] = {.fresh = HF_FRESH_NOW},
+    [OR_STALE] = {.fresh = HF_FRESH_OR_STALE},
     [LOCAL] = {.fresh = HF_FRESH_LOCAL},
 };
 
@@ -24,9 +25,9 @@ static const struct {
     const char *failing; /* the fetch fails */
     const char *blocked; /* the depot is offline */
 } CELLS[STATES] = {
-    [NONE] = {"fffffn", "eeeeen", "uuuuun"},     [UNUSABLE] = {"fffffn", "eeeeon", "uuuuon"},
-    [FRESH] = {"oofffo", "ooeeoo", "oouuoo"},    [STALE] = {"rofffo", "roeeoo", "oouuoo"},
-    [ABSENT] = {"nnnffn", "nnneen", "nnnuun"},   [DELETED] = {"nnnnnn", "nnnnnn", "nnnnnn"},
+    [NONE] = {"fffffn", "eeeeen", "uuuuun"},    [UNUSABLE] = {"fffffn", "eeeeon", "uuuuon"},
+    [FRESH] = {"oofffo", "ooeeoo", "oouuoo"},   [STALE] = {"rofffo", "roeeoo", "oouuoo"},
+    [ABSENT] = {"nnnffn", "nnneen", "nnnuun"},  [DELETED] = {"nnnnnn", "nnnnnn", "nnnnnn"},
     [PENDING] = {"pppfpp", "pppepp", "pppupp"},
 };
 
@@ -101,8 +102,8 @@ static hf_status one_cell(at_hand state, int ask, int weather, char expected)
                  STATE_NAMES[state], ask, weather);
     HF_CHECK_SAY(status != HF_OK || state != STALE || info.is_stale == (expected != 'f'), "%s, ask %d: is_stale",
                  STATE_NAMES[state], ask);
-    HF_CHECK_SAY(status != HF_OK || info.is_pending == (state == PENDING), "%s, ask %d: is_pending",
-                 STATE_NAMES[state], ask);
+    HF_CHECK_SAY(status != HF_OK || info.is_pending == (state == PENDING), "%s, ask %d: is_pending", STATE_NAMES[state],
+                 ask);
     hf_value_unref(got);
     return HF_OK;
 }

@@ -251,10 +251,10 @@ static inline void disk_judge_fold(hf_depot *depot, int key, const hf_value *vis
     }
     HF_CHECK_SAY((last != NULL) == is_pending || visible == NULL, "DP5 key %d: is_pending", key);
     if (last != NULL) {
-        bool is_same = last->data == NULL ? visible == NULL
-                                          : visible != NULL && hf_value_len(visible) == hf_value_len(last->data) &&
-                                                memcmp(hf_value_data(visible), hf_value_data(last->data),
-                                                       hf_value_len(visible)) == 0;
+        bool is_same = last->data == NULL
+                           ? visible == NULL
+                           : visible != NULL && hf_value_len(visible) == hf_value_len(last->data) &&
+                                 memcmp(hf_value_data(visible), hf_value_data(last->data), hf_value_len(visible)) == 0;
         HF_CHECK_SAY(is_same, "DP5 key %d does not show its last write", key);
     }
 }

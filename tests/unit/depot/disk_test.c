@@ -48,8 +48,8 @@ static void get_one(hf_depot *depot, int key)
         uint64_t first = disk_earliest(key, at);
         for (int i = 0; i < book.proof_count; i++) {
             const disk_proof *one = &book.proofs[i];
-            is_known = is_known || (one->key == key && one->end <= end && one->start >= first &&
-                                    strcmp(one->token, token) == 0);
+            is_known = is_known ||
+                       (one->key == key && one->end <= end && one->start >= first && strcmp(one->token, token) == 0);
         }
         HF_CHECK_SAY(is_known, "DP3 key %d is '%s' while the depot works", key, token);
     }

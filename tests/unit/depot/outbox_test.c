@@ -15,8 +15,8 @@ TRACE(C8_each_origin_has_one_breaker_and_an_open_one_stops_attempts_at_once)
     origin o = {.is_down = true};
     hf_depot_info info = {0};
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
-    HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .retries = HF_OFF,
-                    .origin_of = by_letter));
+    HF_TRY(
+        rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .retries = HF_OFF, .origin_of = by_letter));
     static const char *const IDS[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++) { /* the third failure in a row, of any keys */
         HF_CHECK(rig_counts(depot).breakers_open == 0);
@@ -92,8 +92,8 @@ TRACE(C8_the_breaker_follows_its_table_on_a_whole_depot)
         const char *what; /* f fails, n not found, d denied, o fine, 3 half a minute passes */
         bool is_open;
     } ROWS[] = {
-        {"ff", false},      {"fff", true},     {"ffof", false},   {"ffnff", false},    {"ffdff", false},
-        {"fff3", false},    {"fff3o", false},  {"fff3f", true},   {"fff3f3", false},   {"fff3f3o", false},
+        {"ff", false},      {"fff", true},      {"ffof", false},    {"ffnff", false},  {"ffdff", false},
+        {"fff3", false},    {"fff3o", false},   {"fff3f", true},    {"fff3f3", false}, {"fff3f3o", false},
         {"fff3off", false}, {"fff3nff", false}, {"fff3offf", true}, {"nnnnnn", false},
     };
     for (size_t i = 0; i < HF_COUNT_OF(ROWS); i++) {
@@ -111,9 +111,9 @@ TRACE(C8_the_breaker_follows_its_table_on_a_whole_depot)
             o.why = *at == 'd' ? HF_REPLY_DENIED : HF_REPLY_NETWORK;
             o.value = *at == 'o' ? "v" : NULL;
             HF_CHECK_SAY(rig_get(depot, id, .fresh = HF_FRESH_CACHED) == (*at == 'f'   ? HF_ERR_IO
-                                                                         : *at == 'd' ? HF_ERR_DENIED
-                                                                         : *at == 'n' ? HF_ERR_NOT_FOUND
-                                                                                      : HF_OK),
+                                                                          : *at == 'd' ? HF_ERR_DENIED
+                                                                          : *at == 'n' ? HF_ERR_NOT_FOUND
+                                                                                       : HF_OK),
                          "%s at %d", ROWS[i].what, (int)(at - ROWS[i].what));
         }
         HF_CHECK_SAY((rig_counts(depot).breakers_open == 1) == ROWS[i].is_open, "%s: open?", ROWS[i].what);
@@ -213,10 +213,10 @@ static hf_status merge_values(void *state, const hf_value *base, const hf_value 
 {
     char text[64];
     (void)state;
-    int made = snprintf(text, sizeof text, "%.*s/%.*s/%.*s", base != NULL ? (int)hf_value_len(base) : 0,
-                        base != NULL ? (const char *)hf_value_data(base) : "", (int)hf_value_len(mine),
-                        (const char *)hf_value_data(mine), (int)hf_value_len(theirs),
-                        (const char *)hf_value_data(theirs));
+    int made =
+        snprintf(text, sizeof text, "%.*s/%.*s/%.*s", base != NULL ? (int)hf_value_len(base) : 0,
+                 base != NULL ? (const char *)hf_value_data(base) : "", (int)hf_value_len(mine),
+                 (const char *)hf_value_data(mine), (int)hf_value_len(theirs), (const char *)hf_value_data(theirs));
     return hf_value_copy(text, (size_t)made, ret_value);
 }
 
@@ -285,9 +285,10 @@ TRACE(C9_preconditions_modes_and_verbs)
         HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
         HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .apply = join_values));
         GET(depot, "A", "base", .fresh = HF_FRESH_CACHED);
-        hf_status status = CASES[i].verb == 'p'   ? hf_depot_put_with(depot, rig_key("A"), data, strlen(data), &options)
-                           : CASES[i].verb == 'a' ? hf_depot_patch_with(depot, rig_key("A"), data, strlen(data), &options)
-                                                  : hf_depot_delete_with(depot, rig_key("A"), &options);
+        hf_status status = CASES[i].verb == 'p' ? hf_depot_put_with(depot, rig_key("A"), data, strlen(data), &options)
+                           : CASES[i].verb == 'a'
+                               ? hf_depot_patch_with(depot, rig_key("A"), data, strlen(data), &options)
+                               : hf_depot_delete_with(depot, rig_key("A"), &options);
         HF_CHECK_SAY(status == CASES[i].status, "%s: %s", CASES[i].text, hf_status_name(status));
         HF_TRY(hf_sleep(hf_seconds(1)));
         HF_CHECK_SAY(o.pushes == CASES[i].pushes, "%s: %d pushes", CASES[i].text, o.pushes);

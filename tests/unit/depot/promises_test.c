@@ -11,8 +11,8 @@ static hf_status own_a_depot(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
-    HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &scene_origin,
-                    .fetch_timeout = hf_hours(100)));
+    HF_TRY(
+        rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &scene_origin, .fetch_timeout = hf_hours(100)));
     HF_TRY(hf_depot_prefetch(depot, rig_key("A")));
     HF_TRY(hf_depot_prefetch(depot, rig_key("B")));
     HF_TRY(rig_put(depot, "C", "1"));

@@ -199,14 +199,14 @@ static inline bool rig_is_text(const hf_value *value, const char *text)
 }
 
 /* Gets a value that must be this one; the rest are options of hf_depot_get. */
-#define GET(depot, id, text, ...)                                                                 \
-    do {                                                                                          \
-        hf_value *got_ = NULL;                                                                    \
-        hf_status status_ = hf_depot_get((depot), rig_key(id), &got_, __VA_ARGS__);               \
+#define GET(depot, id, text, ...)                                                                    \
+    do {                                                                                             \
+        hf_value *got_ = NULL;                                                                       \
+        hf_status status_ = hf_depot_get((depot), rig_key(id), &got_, __VA_ARGS__);                  \
         HF_CHECK_SAY(status_ == HF_OK && rig_is_text(got_, (text)), "%s is %s '%.*s', not '%s'", id, \
-                     hf_status_name(status_), got_ != NULL ? (int)hf_value_len(got_) : 0,         \
-                     got_ != NULL ? (const char *)hf_value_data(got_) : "", (text));              \
-        hf_value_unref(got_);                                                                     \
+                     hf_status_name(status_), got_ != NULL ? (int)hf_value_len(got_) : 0,            \
+                     got_ != NULL ? (const char *)hf_value_data(got_) : "", (text));                 \
+        hf_value_unref(got_);                                                                        \
     } while (0)
 
 /* The status of a get, whatever it brings. */
@@ -314,13 +314,13 @@ static inline void rig_play(const char *name, hf_status (*body)(void))
     hf_each_seed(name, rig_seeds, rig_one_seed);
 }
 
-#define TRACE(name)                      \
-    static hf_status name##_body(void);  \
-    static void name(void **state)       \
-    {                                    \
-        (void)state;                     \
-        rig_play(#name, name##_body);    \
-    }                                    \
+#define TRACE(name)                     \
+    static hf_status name##_body(void); \
+    static void name(void **state)      \
+    {                                   \
+        (void)state;                    \
+        rig_play(#name, name##_body);   \
+    }                                   \
     static hf_status name##_body(void)
 
 #endif

@@ -215,7 +215,7 @@ TRACE(S18_S19_a_cancel_is_not_lost_in_a_depot_and_cleanup_runs)
     }
     HF_CHECK(c.after == HF_ERR_CANCELED && c.has_cleaned);
     HF_TRY(hf_sleep(hf_seconds(2)));
-    HF_CHECK(o.canceled == 1 && o.cleaned == 1);  /* the fetch cleaned up, too */
+    HF_CHECK(o.canceled == 1 && o.cleaned == 1);        /* the fetch cleaned up, too */
     HF_CHECK(o.pushing == 1 && o.pushes_canceled == 0); /* the write is nobody's: it goes on */
     HF_CHECK(rig_counts(depot).watchers == 0 && depot->breakers[0].failures == 0);
     o.takes = hf_nanoseconds(0);
@@ -336,8 +336,7 @@ TRACE(S22_the_counters_add_up)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(
-        S12_an_old_value_is_served_at_once_and_fetched_behind_the_callers_back_unless_it_must_be_fresh),
+    cmocka_unit_test(S12_an_old_value_is_served_at_once_and_fetched_behind_the_callers_back_unless_it_must_be_fresh),
     cmocka_unit_test(S13_a_watcher_that_closes_cancels_the_fetch_that_it_began),
     cmocka_unit_test(S14_no_fetch_outlives_those_who_wanted_it),
     cmocka_unit_test(S15_three_watchers_of_a_key_get_every_update_from_one_fetch),

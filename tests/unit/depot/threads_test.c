@@ -96,10 +96,9 @@ static void get_one(scene *s, hf_rng *rng, const char *id)
 {
     hf_value *value = NULL;
     hf_depot_info info;
-    hf_status status =
-        hf_depot_get(s->depot, rig_key(id), &value, .fresh = (hf_fresh)hf_rng_below(rng, 5), .ret_info = &info,
-                     .within = hf_milliseconds(5), .force = true,
-                     .timeout = hf_rng_below(rng, 8) == 0 ? hf_microseconds(50) : hf_nanoseconds(0));
+    hf_status status = hf_depot_get(s->depot, rig_key(id), &value, .fresh = (hf_fresh)hf_rng_below(rng, 5),
+                                    .ret_info = &info, .within = hf_milliseconds(5), .force = true,
+                                    .timeout = hf_rng_below(rng, 8) == 0 ? hf_microseconds(50) : hf_nanoseconds(0));
     check(status, "get");
     HF_CHECK_SAY(status != HF_OK || is_of(value, id), "a value of another key");
     hf_value_unref(value);

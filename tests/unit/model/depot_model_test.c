@@ -103,9 +103,9 @@ typedef struct actor {
 typedef struct created {
     char old[HF_PROVISIONAL_LEN + 1];  /* "" = not known yet */
     char name[HF_PROVISIONAL_LEN + 1]; /* at the origin; "" = it was not accepted yet */
-    bool is_known; /* the call has returned the old one */
-    bool is_final; /* the depot has told the new one ... */
-    int64_t final_at; /* ... at this moment */
+    bool is_known;                     /* the call has returned the old one */
+    bool is_final;                     /* the depot has told the new one ... */
+    int64_t final_at;                  /* ... at this moment */
 } created;
 
 static struct {
@@ -127,7 +127,7 @@ static struct {
     int64_t answered_at; /* the last attempt of all ended */
     text state[KEYS_ALL];
     bool exists[KEYS_ALL];
-    text before[KEYS_ALL]; /* what a replica that lags behind has: the value before the last delete */
+    text before[KEYS_ALL];   /* what a replica that lags behind has: the value before the last delete */
     unsigned etag[KEYS_ALL]; /* number of the state */
     created made[CREATED];
     int made_count;
@@ -547,12 +547,13 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         return HF_ERR_LIMIT;
     }
     pushed *one = &world.pushes[world.push_count++];
-    *one = (pushed){.key = key, .verb = request->verb, .tick = tick(), .at = now(), .data = text_of(request->data, request->len)};
+    *one = (pushed){
+        .key = key, .verb = request->verb, .tick = tick(), .at = now(), .data = text_of(request->data, request->len)};
     (void)snprintf(one->id, sizeof one->id, "%s", request->id);
     if (earlier != NULL) {
-        HF_CHECK_SAY(
-            had_conflict(one->id) || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
-            "DP6 write %s of key %d was sent as %s, then as %s", one->id, key, earlier->data.bytes, one->data.bytes);
+        HF_CHECK_SAY(had_conflict(one->id) || (is_same(&earlier->data, &one->data) && earlier->verb == one->verb),
+                     "DP6 write %s of key %d was sent as %s, then as %s", one->id, key, earlier->data.bytes,
+                     one->data.bytes);
         HF_CHECK_SAY(earlier->key == key, "DP6 one id, two keys");
     }
     HF_CHECK_SAY(world.pushing[key] == 0, "DP6 two writes of key %d at once", key);
@@ -1083,7 +1084,8 @@ static void wait_for(actor *self, const op *one, hf_depot_write *write)
     } else if (status == HF_ERR_CLOSED) {
         HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
     } else if (status != HF_ERR_CANCELED) {
-        HF_CHECK_SAY(is_covered(one, COVER_SENT), "DP7 a write ended with %s, but was never sent", hf_status_name(status));
+        HF_CHECK_SAY(is_covered(one, COVER_SENT), "DP7 a write ended with %s, but was never sent",
+                     hf_status_name(status));
     }
 }
 
@@ -1142,10 +1144,7 @@ static void write_one(actor *self)
     bool if_none = if_match == NULL && chance(&self->rng, 8);
     (void)snprintf(one->token, sizeof one->token, "%04u", world.token_next++ % 10000);
     one->is_origin_first = mode == HF_DEPOT_ORIGIN_FIRST;
-    one->verb = creates     ? HF_WRITE_CREATE
-                : what < 60 ? HF_WRITE_REPLACE
-                : what < 80 ? HF_WRITE_PATCH
-                            : HF_WRITE_REMOVE;
+    one->verb = creates ? HF_WRITE_CREATE : what < 60 ? HF_WRITE_REPLACE : what < 80 ? HF_WRITE_PATCH : HF_WRITE_REMOVE;
     world.writes++;
     hf_status status = HF_OK;
     hf_depot_write_options options = {.size = sizeof options,
@@ -1202,10 +1201,9 @@ static void invalidate_one(actor *self)
     one->is_hard = is_hard;
     one->space = what < 85 ? space : -1;
     hf_status status =
-        what < 60 ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard, .drop_pending = drops)
-        : what < 85
-            ? hf_depot_invalidate_namespace(world.depot, SPACES[space], .hard = is_hard, .drop_pending = drops)
-            : hf_depot_invalidate_all(world.depot, .hard = is_hard, .drop_pending = drops);
+        what < 60   ? hf_depot_invalidate(world.depot, key_of(key), .hard = is_hard, .drop_pending = drops)
+        : what < 85 ? hf_depot_invalidate_namespace(world.depot, SPACES[space], .hard = is_hard, .drop_pending = drops)
+                    : hf_depot_invalidate_all(world.depot, .hard = is_hard, .drop_pending = drops);
     op_end(one, status);
     for (int i = 0; i < world.op_count && drops; i++) { /* those that waited are gone */
         op *other = &world.ops[i];
@@ -1522,8 +1520,8 @@ static void judge_order(void)
             const pushed *late = &world.pushes[i];
             const pushed *early = &world.pushes[j];
             if (late->key != early->key || (late->verb != HF_WRITE_REPLACE && late->verb != HF_WRITE_CREATE) ||
-                (early->verb != HF_WRITE_REPLACE && early->verb != HF_WRITE_CREATE) ||
-                late->data.len != TOKEN_LEN || early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
+                (early->verb != HF_WRITE_REPLACE && early->verb != HF_WRITE_CREATE) || late->data.len != TOKEN_LEN ||
+                early->data.len != TOKEN_LEN || strcmp(late->id, early->id) == 0) {
                 continue;
             }
             const op *of_late = NULL;
@@ -1535,8 +1533,8 @@ static void judge_order(void)
             }
             if (!HF_CHECK_SAY(of_late == NULL || of_early == NULL || of_late->is_by_hand || of_late->status != HF_OK ||
                                   of_late->end > of_early->start,
-                              "DP6 key %d: %s arrived after %s, but was written before it", late->key,
-                              late->data.bytes, early->data.bytes)) {
+                              "DP6 key %d: %s arrived after %s, but was written before it", late->key, late->data.bytes,
+                              early->data.bytes)) {
                 tell_story(late->key);
             }
         }
@@ -1695,12 +1693,13 @@ static void run_seeds(const char *what, uint64_t count)
 {
     memset(totals, 0, sizeof totals);
     hf_each_seed(what, count, one_seed);
-    print_message("fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
-                  "lagged %llu, power cuts %llu\n",
-                  (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
-                  (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
-                  (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8],
-                  (unsigned long long)totals[9]);
+    print_message(
+        "fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
+        "lagged %llu, power cuts %llu\n",
+        (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
+        (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
+        (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8],
+        (unsigned long long)totals[9]);
 }
 
 static void depots_do_what_their_twin_says(void **state)
