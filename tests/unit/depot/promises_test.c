@@ -139,7 +139,7 @@ TRACE(S6_one_key_does_not_wait_for_another)
 TRACE(S7_M7_a_full_memory_drops_what_is_not_used_and_keeps_its_bound)
 {
     origin o = {.is_named = true};
-    char id[16];
+    char id[24];
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(rig_open(&depot, .fetch = rig_fetch, .state = &o, .bytes_max = 16384));
     GET(depot, "hot", "hot", .fresh = HF_FRESH_CACHED);
@@ -186,7 +186,7 @@ TRACE(S8_a_version_rises_when_something_is_seen_to_change_and_else_it_stays)
 TRACE(S9_the_values_of_memory_and_their_counts_change_together)
 {
     origin o = {.is_named = true};
-    char id[16];
+    char id[24];
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
     for (uint64_t i = 1; i <= 50; i++) {
@@ -277,7 +277,7 @@ TRACE(S10_a_fetch_that_is_canceled_is_canceled_for_all_who_wait)
 TRACE(S11_C10_keys_to_which_nothing_happens_take_no_room)
 {
     origin o = {.is_named = true};
-    char id[16];
+    char id[24];
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .bytes_max = 8192,
                     .coalesce = HF_SPAN_OFF));
@@ -342,7 +342,7 @@ TRACE(N9_X6_a_key_that_is_held_is_never_dropped_though_memory_has_no_room)
     enum { HELD = 200 };
     static hf_watcher *watchers[HELD];
     origin o = {.is_named = true};
-    char id[16];
+    char id[24];
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .bytes_max = 2000));
     HF_TRY(hf_depot_online(depot, false));
