@@ -675,7 +675,8 @@ static bool may_lag(int key)
         const pushed *one = &world.pushes[i];
         last = one->key == key && one->accepted != 0 ? one : last;
     }
-    if (world.is_last || !world.has_store || world.exists[key] || world.before[key].len == 0 || last == NULL ||
+    /* without power the depot cannot read that the key was deleted */
+    if (world.is_last || !world.has_store || world.is_dark || world.exists[key] || world.before[key].len == 0 || last == NULL ||
         last->verb != HF_WRITE_REMOVE || last->told_at == 0 || last->told_at >= now()) {
         return false;
     }
