@@ -3,7 +3,7 @@
 
 set(farm "${PROJECT_BINARY_DIR}/layers/alone")
 file(MAKE_DIRECTORY "${farm}")
-foreach(layer open engine store service history wire time fiber env base proto)
+foreach(layer open worker client engine depot store service history wire time fiber env base proto)
     set(folder "${PROJECT_SOURCE_DIR}/src/${layer}")
     if(layer STREQUAL proto)
         set(folder "${HF_GENERATED_DIR}/proto")
