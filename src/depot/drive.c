@@ -37,6 +37,12 @@ static void drive(hf_depot *depot)
             continue;
         }
         settle(depot);
+        /* A plain thread talks to this runtime again, whatever the user's functions did: from the unlock on another one
+         * may drive, and wake it. */
+        hf_fiber *own = hf_enter(depot->rt);
+        if (own != NULL) {
+            hf_leave(own);
+        }
         hf_spin_lock(&depot->lock);
         bool is_over = hf_list_is_empty(&depot->inbox) && hf_list_is_empty(&depot->subs);
         if (is_over) {
@@ -246,11 +252,12 @@ static hf_fiber *post_ask(hf_depot *depot, hf_ask *ask, hf_fiber *self)
 {
     hf_sync_point(self);
     bool drives = push(depot, &ask->post);
-    hf_leave(self);
-    if (drives) {
-        drive(depot);
-        after_driving(depot);
+    if (!drives) {
+        return self;
     }
+    hf_leave(self);
+    drive(depot);
+    after_driving(depot);
     self = hf_enter(depot->rt);
     hf_assert(self != NULL);
     return self;

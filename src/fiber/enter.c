@@ -107,7 +107,10 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
             /* The runtime it talks to now: where its waits and its memory come from. Not the one of an earlier call,
              * which may be gone. */
             hf_runtime *home = self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
-            self->rt = rt != NULL ? rt : home;
+            hf_runtime *now = rt != NULL ? rt : home;
+            if (self->rt != now) { /* a call that posted its wait before may be woken by another thread, which reads it */
+                self->rt = now;
+            }
         }
         if ((rt != NULL && hf_rt_is_forked(rt)) || (self->rt != NULL && hf_rt_is_forked(self->rt))) {
             return NULL;

@@ -458,7 +458,7 @@ static void describe_note(const hf_fiber *self, char *text, size_t capacity)
 /* Sets the status that the failure is returned with, except in no_memory, which all fibers share. */
 static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 {
-    if (box != &no_memory) {
+    if (box != &no_memory && box->as != status) { /* others may have the box as well, and read it */
         box->as = status;
     }
     return box;
