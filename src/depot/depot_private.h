@@ -27,6 +27,7 @@
 #include "base/buf.h"
 #include "base/heap.h"
 #include "base/rng.h"
+#include "depot/driven.h"
 #include "depot/key.h"
 #include "depot/rules.h"
 #include "fiber/fail.h"
@@ -660,9 +661,6 @@ hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list);
 hf_status hf_depot_keeper(void *arg);
 /* Fails: HF_ERR_MISUSE in a hook of a join, and in a process that fork() made. */
 hf_status hf_depot_check_place(hf_runtime *rt, const char *verb);
-/* Begins a verb: counts the caller. Fails: HF_ERR_CLOSED, HF_ERR_MISUSE (a callback of the depot). */
-hf_status hf_depot_enter(hf_depot *depot, const char *verb);
-void hf_depot_leave(hf_depot *depot);
 /* Hands an operation's failure to the caller. */
 hf_status hf_depot_raise(hf_depot *depot, const hf_op *op);
 /* Room for the timers of what is there, and of one more write or watcher. Fails: HF_ERR_NOMEM. */

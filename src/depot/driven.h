@@ -53,7 +53,7 @@ hf_status hf_depot_send_next(hf_depot *depot, hf_depot_key key, hf_send_report *
 /* Gives a write up as dead, with this sentence; `sequence` 0 = the first of the key. A write that is gone, dead already, or on
  * its way is left alone. Fails: as hf_depot_send_next, and as hf_depot_put. */
 hf_status hf_depot_bury(hf_depot *depot, hf_depot_key key, uint64_t sequence, const char *message);
-/* Of the depot. The first two begin and end a call from outside (depot_private.h). */
+/* Begins a verb, or another call from outside: counts the caller. Fails: HF_ERR_CLOSED, HF_ERR_MISUSE (a callback of the depot). */
 hf_status hf_depot_enter(hf_depot *depot, const char *verb);
 void hf_depot_leave(hf_depot *depot);
 hf_runtime *hf_depot_runtime(const hf_depot *depot);
