@@ -665,6 +665,17 @@ static bool concerns(const op *one, int key)
     return one->key >= 0 ? one->key == key : one->space < 0 || one->space == space_of(key);
 }
 
+/* The depot has sent the write again: the answer was lost with the power. */
+static bool is_forgotten(int push)
+{
+    for (int i = push + 1; i < world.push_count; i++) {
+        if (strcmp(world.pushes[i].id, world.pushes[push].id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the depot remembers that this key was deleted, so that a replica may lag: the last write that the origin has
  * accepted was a delete, the depot has heard of it, and has not forgotten it for an invalidation. Without a store it may
  * be evicted. */
@@ -675,9 +686,9 @@ static bool may_lag(int key)
         const pushed *one = &world.pushes[i];
         last = one->key == key && one->accepted != 0 ? one : last;
     }
-    /* without power the depot cannot read that the key was deleted */
-    if (world.is_last || !world.has_store || world.is_dark || world.exists[key] || world.before[key].len == 0 || last == NULL ||
-        last->verb != HF_WRITE_REMOVE || last->told_at == 0 || last->told_at >= now()) {
+    if (world.is_last || !world.has_store || world.exists[key] || world.before[key].len == 0 || last == NULL ||
+        last->verb != HF_WRITE_REMOVE || last->told_at == 0 || last->told_at >= now() || world.is_dark ||
+        is_forgotten((int)(last - world.pushes))) {
         return false;
     }
     for (int i = 0; i < world.op_count; i++) {
@@ -703,17 +714,6 @@ typedef struct asked {
     uint64_t start;
     int64_t at;
 } asked;
-
-/* The depot has sent the write again: the answer was lost with the power. */
-static bool is_forgotten(int push)
-{
-    for (int i = push + 1; i < world.push_count; i++) {
-        if (strcmp(world.pushes[i].id, world.pushes[push].id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* The first tick that a proof of a value may have been asked for at. */
 static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
