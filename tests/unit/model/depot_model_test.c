@@ -774,6 +774,12 @@ static void tell_story(int key)
     }
 }
 
+/* A get may join a flight whose answer is being written: that takes a moment if a thread of the pool begins for it. */
+static int64_t writing(void)
+{
+    return world.has_hooks ? MILLI : 0;
+}
+
 static void judge_value(const asked *ask, const text *value, const hf_depot_info *info)
 {
     if (info->is_pending) { /* looked at by DP5 */
@@ -796,13 +802,13 @@ static void judge_value(const asked *ask, const text *value, const hf_depot_info
         is_new = true;
         switch (ask->fresh) {
         case HF_FRESH_NOW:
-            is_fresh = one->at >= ask->at;
+            is_fresh = one->at >= ask->at - writing();
             break;
         case HF_FRESH_WITHIN:
-            is_fresh = one->at >= ask->at - ask->within;
+            is_fresh = one->at >= ask->at - ask->within - writing();
             break;
         case HF_FRESH_OR_STALE:
-            is_fresh = one->at >= ask->at - world.stale_max;
+            is_fresh = one->at >= ask->at - world.stale_max - writing();
             break;
         case HF_FRESH_CACHED:
         case HF_FRESH_LOCAL:
@@ -842,7 +848,7 @@ static void judge_not_found(const asked *ask)
     for (int i = world.proof_count - 1; i >= 0; i--) {
         const proof *one = &world.proofs[i];
         if (one->key == ask->key && one->is_absent && one->start >= first &&
-            (ask->fresh == HF_FRESH_NOW || ask->fresh == HF_FRESH_OR_STALE ? one->at >= ask->at
+            (ask->fresh == HF_FRESH_NOW || ask->fresh == HF_FRESH_OR_STALE ? one->at >= ask->at - writing()
                                                                            : one->at >= ask->at - 30 * SECOND)) {
             return;
         }
