@@ -110,8 +110,8 @@ typedef hf_status (*hf_many_fetcher)(void *state, const hf_fetch_request *reques
 typedef hf_status (*hf_subscriber)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
 /* Makes what callers get out of the bytes of a value; it is called once for each value in memory. The result is shared,
- * so it must not be changed. `bytes` is valid during the call. A failure is that of the fetch that brought the bytes;
- * it is not tried again, and what was at hand before stays. */
+ * so it must not be changed. Lists of keys and pages are not given to it. `bytes` is valid during the call. A failure is
+ * that of the fetch that brought the bytes; it is not tried again, and what was at hand before stays. */
 typedef hf_status (*hf_decoder)(void *state, const hf_value *bytes, hf_value **ret_object);
 /* The reverse, for hf_depot_put_value. */
 typedef hf_status (*hf_encoder)(void *state, const hf_value *object, hf_value **ret_bytes);
@@ -617,7 +617,8 @@ HF_API HF_MUST_USE hf_status hf_depot_delete_with(hf_depot *depot, hf_depot_key 
  * is the key, in one step with the writes that were made meanwhile; watchers get HF_DEPOT_REKEYED, and the provisional
  * id stands for it for 7 days. `*ret_id` (NULL = not wanted) is the id: the provisional one, or with
  * HF_DEPOT_ORIGIN_FIRST the final one; hf_depot_write_key tells it later.
- * Fails as hf_depot_put, and with HF_ERR_CONFLICT if a value with this id is at hand. */
+ * Fails as hf_depot_put, and with HF_ERR_CONFLICT if a value with this id is at hand; HF_ERR_UNSUPPORTED: no id, and the
+ * depot has .subscribe. */
 HF_API HF_MUST_USE hf_status hf_depot_create_with(hf_depot *depot, hf_depot_key key, const void *data, size_t len,
                                                   hf_depot_id *ret_id, const hf_depot_write_options *options);
 /* The id of the key that the write is about, as far as it is known: of a create that was accepted, the origin's.

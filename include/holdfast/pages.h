@@ -83,7 +83,8 @@ HF_BEGIN_DECLS
 /* Opens the pages of a query. What is at hand can be seen at once; if there is nothing, or it is older than .ttl, the
  * first page is fetched. All that open a query share one window; the first one sets .page_size, .window_max and .ttl,
  * which are forgotten when nobody has it open and the window has left memory. From any fiber or thread.
- * Fails: HF_ERR_INVALID: the key, its type has over HF_PAGE_TYPE_LEN_MAX bytes, an option; HF_ERR_NOMEM. */
+ * Fails: HF_ERR_INVALID: the key, also one that hf_depot_create has made and the origin has not named, its type has over
+ * HF_PAGE_TYPE_LEN_MAX bytes, an option; HF_ERR_MISUSE: the depot has .subscribe; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_pages_open_with(hf_depot *depot, hf_depot_key query, hf_pages **ret_pages,
                                                 const hf_pages_options *options);
 /* Loads a page and waits until it is there. HF_PAGE_INITIAL replaces the window. The others add to one end, without

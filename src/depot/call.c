@@ -216,7 +216,7 @@ static bool judge(hf_depot_call *call, hf_depot_flight *flight, int attempt, hf_
                            depot->name)
                 : hf_reply_check(depot, &flight->reply, flight->etag != NULL || flight->last_modified != NULL);
         flight->why = HF_REPLY_INVALID;
-        if (status == HF_OK && flight->reply.value != NULL && depot->options.decode != NULL) {
+        if (status == HF_OK && flight->reply.value != NULL && hf_depot_decodes(depot, flight->reply.value)) {
             status = hf_depot_decode(depot, flight->reply.value, &flight->object);
             flight->why = HF_REPLY_CONVERTER;
         }

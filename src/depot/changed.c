@@ -52,6 +52,7 @@ static void act_changed(hf_depot *depot, hf_post *post)
     }
     change->decide = decide_changed;
     change->apply = apply_changed;
+    change->follows = true;
     if (!hf_depot_park(depot, ask, &change->asks)) {
         hf_change_free(depot, change);
         return;

@@ -6,6 +6,7 @@
  *
  * depot-C1  What .decode made of a snapshot's value is set once, and never changed. */
 #include "depot/depot_private.h"
+#include "depot/window.h"
 
 #include "fiber/verbs.h"
 
@@ -42,6 +43,12 @@ static hf_status run(converting *one, hf_value **ret_value)
     return HF_OK;
 }
 
+bool hf_depot_decodes(const hf_depot *depot, const hf_value *value)
+{
+    return depot->options.decode != NULL &&
+           !hf_window_is_list(hf_str_of_len(hf_value_data(value), hf_value_len(value)));
+}
+
 hf_status hf_depot_decode(hf_depot *depot, const hf_value *value, hf_value **ret_object)
 {
     hf_assert(depot->options.decode != NULL && value != NULL);
@@ -72,7 +79,7 @@ static hf_status decode_once(hf_depot *depot, hf_snap *snap, hf_value **ret_valu
 hf_status hf_snap_give(hf_depot *depot, hf_snap *snap, hf_value **ret_value)
 {
     hf_assert(snap->kind == HF_ENTRY_VALUE && snap->value != NULL); /* DP2 */
-    if (depot->options.decode == NULL) {
+    if (!hf_depot_decodes(depot, snap->value)) {
         *ret_value = hf_value_ref(snap->value);
         return HF_OK;
     }

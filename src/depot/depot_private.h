@@ -860,6 +860,8 @@ static inline bool hf_watcher_subscribes(const hf_watcher *watcher)
 hf_status hf_snap_give(hf_depot *depot, hf_snap *snap, hf_value **ret_value);
 /* The same of a value that is in no snapshot yet. */
 hf_status hf_depot_decode(hf_depot *depot, const hf_value *value, hf_value **ret_object);
+/* Whether .decode is for this value: lists of keys are the depot's own. */
+bool hf_depot_decodes(const hf_depot *depot, const hf_value *value);
 /* By the driver, before anybody else has the snapshot: takes a reference. */
 void hf_snap_set_object(hf_snap *snap, hf_value *object);
 
@@ -957,6 +959,16 @@ void hf_alias_add(hf_depot *depot, hf_alias *alias);
 /* The key that this one stands for: itself, if there is no alias. */
 hf_str hf_alias_follow(const hf_depot *depot, hf_str key);
 void hf_alias_drop_all(hf_depot *depot);
+/* Whether the origin is about to name the key: it is a provisional one, and its write is on its way. */
+static inline bool hf_slot_may_move(const hf_slot *slot)
+{
+    return slot->sending != NULL && hf_key_is_provisional(hf_slot_key(slot));
+}
+/* Whether the key has another name by now. */
+static inline bool hf_slot_is_renamed(const hf_depot *depot, const hf_slot *slot)
+{
+    return hf_alias_follow(depot, hf_slot_key(slot)).data != slot->bytes;
+}
 
 /* ---- move.c: a key gets another name ----------------------------------------------------------------------------- */
 
@@ -1001,6 +1013,8 @@ void hf_refs_unwatch(hf_depot *depot, const hf_slot *slot);
 void hf_refs_saw(hf_depot *depot, hf_str key, const hf_value *value);
 /* What is visible of the key has changed: list watchers of lists that refer to it hear of it. */
 void hf_refs_changed(hf_depot *depot, hf_str key);
+/* A key got another name: lists may refer to it by the old one. */
+void hf_refs_renamed(hf_depot *depot);
 /* Something has changed about any number of keys: all list watchers hear of it. */
 void hf_refs_changed_all(hf_depot *depot);
 

@@ -533,6 +533,10 @@ static void apply_landing(hf_depot *depot, hf_change *change, hf_status status)
 /* The changes of other keys that go with the landing; `*ret_group` is NULL if there are none. False: no memory. */
 static bool make_group(hf_depot *depot, hf_depot_flight *flight, hf_change_group **ret_group)
 {
+    if (hf_slot_may_move(flight->slot)) { /* it must not wait for others */
+        depot->counts.records_left_out += flight->reply.record_count;
+        hf_records_drop(&flight->reply);
+    }
     if (flight->status != HF_OK || (flight->reply.record_count == 0 && flight->query == NULL)) {
         return true;
     }

@@ -36,11 +36,16 @@ static bool is_forgotten(const hf_depot *depot, const hf_space *space, const hf_
 
 /* ---- One row ----------------------------------------------------------------------------------------------------- */
 
+static bool is_busy(const hf_slot *slot)
+{
+    return !hf_list_is_empty(&slot->rows) || !hf_list_is_empty(&slot->watchers) || slot->flight != NULL ||
+           slot->sub != NULL;
+}
+
 static hf_status decide_forget(hf_depot *depot, hf_change *change)
 {
     hf_slot *slot = change->slot;
-    bool is_busy = !hf_list_is_empty(&slot->rows) || !hf_list_is_empty(&slot->watchers) || slot->flight != NULL;
-    if (is_busy || !is_forgotten(depot, slot->space, &slot->entry, hf_depot_wall(depot))) {
+    if (is_busy(slot) || !is_forgotten(depot, slot->space, &slot->entry, hf_depot_wall(depot))) {
         change->is_ignored = true;
         return HF_OK;
     }
@@ -54,6 +59,8 @@ static void apply_forget(hf_depot *depot, hf_change *change, hf_status status)
     if (status == HF_OK && !change->is_ignored) {
         hf_memory_remove(depot, hf_slot_key(slot));
         depot->counts.forgotten++;
+    }
+    if (status == HF_OK && !change->is_ignored && !is_busy(slot)) { /* else only the row is gone */
         /* The next one who asks reads again. Nobody has the slot but this change, and perhaps asks that wait for it. */
         hf_entry_drop(&slot->entry);
         hf_snap_unref(slot->snap);

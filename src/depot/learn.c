@@ -173,7 +173,7 @@ static hf_status decide_learn(hf_depot *depot, hf_change *change)
     const lesson *one = change->what;
     const hf_slot *slot = change->slot;
     hf_depot_entry *next = &change->next;
-    bool is_void = slot->stirred > one->stir ||
+    bool is_void = slot->stirred > one->stir || hf_slot_is_renamed(depot, slot) ||
                    one->generation != atomic_load_explicit(&slot->space->generation, memory_order_relaxed) ||
                    one->generation_all != atomic_load_explicit(&depot->generation, memory_order_relaxed);
     if (is_void) {

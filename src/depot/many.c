@@ -252,6 +252,17 @@ static bool add_key(hf_depot *depot, hf_many *many, size_t index, const hf_depot
 }
 
 /* Keys that memory answers at once; the others go into `*ret_many`. */
+/* Whether a fetcher or pusher asks for the key that it is called for. */
+static bool is_own_key(hf_depot *depot, const hf_depot_key_bytes *bytes)
+{
+    hf_fiber *self = hf_enter(depot->rt);
+    bool is_own = self != NULL && hf_depot_is_called_for(self, depot, hf_str_of_len(bytes->bytes, bytes->len));
+    if (self != NULL) {
+        hf_leave(self);
+    }
+    return is_own;
+}
+
 static hf_status look_at_memory(hf_depot *depot, const hf_depot_key *keys, size_t count, hf_depot_result *results,
                                 const hf_depot_get_many_options *options, hf_many **ret_many)
 {
@@ -268,6 +279,11 @@ static hf_status look_at_memory(hf_depot *depot, const hf_depot_key *keys, size_
         }
         hf_depot_info *info = options->ret_infos != NULL ? &options->ret_infos[i] : NULL;
         if (hf_read_at_once(depot, &bytes, &rule, &results[i].value, info)) {
+            continue;
+        }
+        if (is_own_key(depot, &bytes)) {
+            say(&results[i], HF_ERR_MISUSE,
+                "hf_depot_get_many was called by the fetcher or pusher of this key: it would wait for itself");
             continue;
         }
         if (*ret_many == NULL) {

@@ -154,6 +154,7 @@ static void apply_move(hf_depot *depot, hf_change *change, hf_status status)
         hf_flight_redirect(depot, old);
         empty(depot, old);
         hf_watch_moved(depot, slot);
+        hf_refs_renamed(depot);
         hf_assert(hf_list_is_empty(&old->watchers)); /* depot-D7 */
     } else {
         answer->op = change->op;

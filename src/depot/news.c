@@ -43,7 +43,7 @@ static void put_key(hf_depot_news *news, hf_str key)
     hf_depot_key parts;
     if (hf_depot_key_unpack(key, &parts)) {
         copy_name(news->ns, parts.ns);
-        copy_name(news->type, parts.type);
+        copy_name(news->type, parts.type + hf_page_mark_len(parts.type));
         memcpy(news->id, parts.id, parts.id_len);
         news->id_len = parts.id_len;
     }

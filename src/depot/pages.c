@@ -149,6 +149,14 @@ static hf_status open_pages(hf_op *op, hf_depot *depot, hf_depot_key query, hf_p
     page_bounds bounds = {0};
     HF_TRY(hf_depot_key_pack(op, query, &key));
     HF_TRY(check_open(op, query, ret_pages, options, &bounds));
+    if (depot->options.subscribe != NULL) {
+        return hf_fail_at(op, HF_ERR_MISUSE, "hf_pages_open",
+                          "pages need a fetcher that is asked for them: depot '%s' has .subscribe", depot->name);
+    }
+    if (hf_key_is_provisional(hf_str_of_len(key.bytes, key.len))) {
+        return hf_fail_at(op, HF_ERR_INVALID, "hf_pages_open",
+                          "a key that hf_depot_create has made has no pages before the origin has named it");
+    }
     hf_env *env = hf_env_posix();
     hf_pages *pages = env->ops->allocate(env, sizeof *pages, _Alignof(hf_pages));
     if (pages == NULL) {

@@ -176,7 +176,7 @@ static bool look(void *arg, hf_value *value)
         return false;
     }
     hf_value *given = snap->value;
-    if (one->depot->options.decode != NULL) {
+    if (one->depot->options.decode != NULL && hf_depot_decodes(one->depot, snap->value)) {
         given = atomic_load_explicit(&snap->object, memory_order_acquire);
         if (given == NULL) { /* it is decoded outside of memory */
             return false;

@@ -187,7 +187,7 @@ static hf_status decide_record(hf_depot *depot, hf_change *change)
     hf_value *value = NULL;
     hf_assert(change->flight->is_landing && change->group != NULL);
     bool has_mine = slot->entry.kind == HF_ENTRY_VALUE && !hf_entry_is_unusable(depot, slot->space, &slot->entry);
-    change->is_ignored = !counts(depot, slot, record, change->flight) ||
+    change->is_ignored = hf_slot_is_renamed(depot, slot) || !counts(depot, slot, record, change->flight) ||
                          (record->is_partial && !merge(depot, slot, record, has_mine, &value));
     if (change->is_ignored) {
         return HF_OK;
@@ -242,6 +242,22 @@ static void give_back(hf_depot *depot, hf_reply *reply, hf_change_group *group, 
     }
 }
 
+/* Whether a change of this slot cannot be in the group: two names of one key lead to the same slot, and a key that is about
+ * to get another name must not wait for others (move.c). */
+static bool is_left_out(const hf_depot_flight *flight, const hf_change_group *group, const hf_slot *slot)
+{
+    if (slot == flight->slot || slot == flight->query || hf_slot_may_move(slot)) {
+        return true;
+    }
+    HF_LIST_EACH(node, &group->members)
+    {
+        if (HF_CONTAINER(node, hf_change, in_group)->slot == slot) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_group *group)
 {
     hf_reply *reply = &flight->reply;
@@ -249,6 +265,13 @@ bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_
     while (reply->record_count > 0) {
         hf_record *record = HF_CONTAINER(hf_list_first(&reply->records), hf_record, node);
         hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(record->key.bytes, record->key.len));
+        if (slot != NULL && is_left_out(flight, group, slot)) {
+            hf_slot_let_go(depot, slot);
+            take_out(reply, record);
+            record_free(depot->rt, record);
+            depot->counts.records_left_out++;
+            continue;
+        }
         hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
         if (slot != NULL) {
             hf_slot_let_go(depot, slot); /* the change holds it */
@@ -257,7 +280,6 @@ bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_
             give_back(depot, reply, group, count);
             return false;
         }
-        hf_assert(slot != flight->slot); /* hf_reply_add refuses the key of the request */
         take_out(reply, record);
         change->what = record;
         change->flight = flight; /* it lives until the leader has ended */

@@ -127,12 +127,12 @@ static void note(hf_depot *depot, hf_ref_node *list, const hf_value *value, unsi
         return;
     }
     while (hf_window_next(&cursor, &item)) {
-        hf_ref_node *member = add_edge(depot, list, item.key);
+        hf_ref_node *member = add_edge(depot, list, hf_alias_follow(depot, item.key));
         if (member == NULL) {
             return;
         }
         if (hf_list_is_empty(&member->members)) { /* else it is noted already, or is one of those above */
-            hf_snap *snap = hf_memory_get(depot, item.key);
+            hf_snap *snap = hf_memory_get(depot, hf_alias_follow(depot, item.key));
             if (snap != NULL) {
                 note(depot, member, snap->value, level + 1);
             }
@@ -287,4 +287,13 @@ void hf_refs_changed_all(hf_depot *depot)
             hf_watch_look_again(depot, watcher);
         }
     }
+}
+
+void hf_refs_renamed(hf_depot *depot)
+{
+    if (depot->index.watched == 0) {
+        return;
+    }
+    depot->index.is_overflowed = true; /* depot-R2: edges may lead to the old name */
+    hf_refs_changed_all(depot);
 }

@@ -105,7 +105,7 @@ hf_status hf_sub_emit(hf_sub_run *run)
     hf_depot *depot = run->depot;
     const hf_reply *reply = &run->reply;
     HF_TRY(hf_reply_check(depot, reply, run->etag != NULL || run->last_modified != NULL || run->has_handed_over));
-    if (reply->value != NULL && depot->options.decode != NULL) {
+    if (reply->value != NULL && hf_depot_decodes(depot, reply->value)) {
         hf_status status = hf_depot_decode(depot, reply->value, &run->object);
         if (status != HF_OK) {
             run->reply.why = HF_REPLY_CONVERTER; /* if the subscriber returns it */

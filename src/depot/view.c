@@ -116,6 +116,8 @@ static const row ROWS[] = {
     FAILURES("denied", DENIED),
     FAILURES("invalid", INVALID),
     FAILURES("converter", CONVERTER),
+    COUNT("records", records, "Values that replies brought besides their own."),
+    COUNT("records_left_out", records_left_out, "Those of them that were not kept: older than what is at hand."),
     COUNT("joined", joined, "Callers that joined a fetch under way."),
     COUNT("refreshes", refreshes, "Fetches that no caller waited for."),
     COUNT("evictions", evictions, "Values that left the memory to make room."),

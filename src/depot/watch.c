@@ -259,10 +259,16 @@ void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key)
         if (flight != NULL) {
             hf_flight_get_off(depot, flight);
         }
+        if (watcher->is_list) {
+            hf_refs_unwatch(depot, from);
+        }
         hf_list_remove(node);
         hf_list_push_back(&to->watchers, node);
         watcher->slot = to;
         to->holds++;
+        if (watcher->is_list) {
+            hf_refs_watch(depot, to);
+        }
         hf_slot_let_go(depot, from);
         event.value = hf_value_ref(key);
         give(depot, watcher, event);

@@ -353,6 +353,11 @@ static hf_status create_it(hf_depot *depot, hf_depot_key key, const void *data, 
     if (key.id == NULL && key.id_len == 0) {
         hf_op op;
         hf_op_init(&op);
+        if (depot->options.subscribe != NULL) { /* a subscription does not follow a key to its other name */
+            (void)hf_fail_at(&op, HF_ERR_UNSUPPORTED, "hf_depot_create",
+                             "a depot with .subscribe cannot make keys that the origin names: give the id");
+            return hf_depot_raise(depot, &op);
+        }
         if (hf_provisional_id(&op, depot->rt->env, id) != HF_OK) {
             return hf_depot_raise(depot, &op);
         }

@@ -503,7 +503,7 @@ static void perform(scene s)
     }
 SCENE(a_kept_answer_is_given_without_a_call, perform(scene_hit))
 SCENE(an_answer_is_used_within_its_ttl, perform(scene_ttl))
-SCENE(S10_equal_inputs_share_one_call, perform(scene_shared))
+SCENE(S10_equal_inputs_share_one_call, perform(scene_shared)) /* worker-M3 */
 SCENE(DP7_a_canceled_run_leaves_the_others_their_call, perform(scene_cancel_one))
 SCENE(DP7_the_last_canceled_run_cancels_the_call, perform(scene_cancel_all))
 SCENE(DP7_a_call_that_ends_slowly_does_not_hold_its_key, perform(scene_cancel_slowly))
