@@ -367,7 +367,8 @@ static void apply_window(hf_depot *depot, hf_change *change, hf_status status)
         hf_news_of_key(depot, status == HF_OK ? HF_NEWS_LANDED : HF_NEWS_NOT_KEPT, hf_slot_key(change->slot), status,
                        HF_REPLY_UNKNOWN);
         depot->counts.not_kept += status != HF_OK;
-    } else if (status != HF_OK && status != HF_ERR_AGAIN && flight->status == HF_OK) { /* the leader ends it with that */
+    } else if (status != HF_OK && status != HF_ERR_AGAIN &&
+               flight->status == HF_OK) { /* the leader ends it with that */
         flight->status = status;
         flight->failure = hf_box_new(depot->rt, status, NULL, "hf_pages_load", change->op.message, NULL);
     }

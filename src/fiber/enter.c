@@ -108,7 +108,8 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
              * which may be gone. */
             hf_runtime *home = self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
             hf_runtime *now = rt != NULL ? rt : home;
-            if (self->rt != now) { /* a call that posted its wait before may be woken by another thread, which reads it */
+            if (self->rt !=
+                now) { /* a call that posted its wait before may be woken by another thread, which reads it */
                 self->rt = now;
             }
         }
