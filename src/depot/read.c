@@ -87,8 +87,9 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     depot->counts.joined += joined;
     ask->flight = flight;
     flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
+    bool is_of_many = ask->many != NULL;               /* an ask of its own may be gone as soon as it is parked */
     (void)hf_depot_park(depot, ask, &flight->waiters); /* one that wants out is answered, and leaves the flight */
-    if (ask->many != NULL) {                           /* it never wants out by itself, so it is still there */
+    if (is_of_many) {                                  /* it never wants out by itself, so it is still there */
         hf_many_decided(depot, ask);
     }
 }
