@@ -1817,7 +1817,7 @@ static void depots_do_what_their_twin_says(void **state)
 {
     (void)state;
     with_disk = false;
-    run_seeds("depots", 50000);
+    run_seeds("depots", 40000);
 }
 
 static void depots_lose_nothing_when_the_power_goes(void **state)
