@@ -396,7 +396,7 @@ typedef struct hf_depot_invalidate_options {
     /* The value is deleted; else it is kept for its etag and for HF_FRESH_OR_STALE. Writes that wait are sent all the
      * same. */
     bool hard;
-    /* With .hard: writes that wait, and dead ones, are dropped, too; who waits for them gets HF_ERR_CANCELED. One that
+    /* With .hard: writes that wait, and dead ones, are dropped, too; their waiters get HF_ERR_CANCELED. One that
      * is being sent may still reach the origin; it is not sent again. */
     bool drop_pending;
 } hf_depot_invalidate_options;
