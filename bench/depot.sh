@@ -4,7 +4,7 @@
 #
 #   bench/depot.sh BUILD_DIR [--quick] [--dir DIR] [PART ...]
 #
-# BUILD_DIR is a release build with the target `benches`. PART is hit, bytes, ratio, storm, watch, land or file; all by default.
+# BUILD_DIR is a release build with the target `benches`. PART is hit, bytes, ratio, storm, watch, land, file or memo; all by default.
 # DIR is the folder for files. A cache that is not installed has an empty column, and a line says which package brings it.
 # The exit code says only whether something could be measured, never how fast it was.
 set -euo pipefail
@@ -25,7 +25,7 @@ if [[ -z $build_dir || ! -x $build_dir/bench/depot ]]; then
     echo "depot.sh: no $build_dir/bench/depot; build the target 'benches' first (./dev bench does)" >&2
     exit 2
 fi
-((${#parts[@]} > 0)) || parts=(hit bytes ratio storm watch land file)
+((${#parts[@]} > 0)) || parts=(hit bytes ratio storm watch land file memo)
 here=$(cd "$(dirname "$0")" && pwd)
 programs=$(cd "$build_dir/bench" && pwd)
 scratch=$(realpath "$(mktemp -d "${dir:-$build_dir}/depot_data.XXXXXX")")
@@ -36,9 +36,9 @@ cleanup()
     rm -rf "$scratch"
 }
 trap cleanup EXIT
-seconds=1 warm_up=10 count=1000000
+seconds=1 warm_up=10 count=1000000 rounds=5
 if ((quick)); then
-    seconds=0.2 warm_up=2 count=100000
+    seconds=0.2 warm_up=2 count=100000 rounds=2
 fi
 
 has() { [[ " ${parts[*]} " == *" $1 "* ]]; }
@@ -94,6 +94,36 @@ measure_memcached()
     memcached_pid=
 }
 
+# ---- Activities with a memo: what workflows get of a depot ---------------------------------------------------------------
+
+# W1 with 128 clients, with and without, in turns; the best round of each.
+measure_memo()
+{
+    local i lines=$scratch/memo
+    "$programs/workflows" once 1000 --store memory | sed 's/^/once\t/' >"$lines"
+    for ((i = 0; i < rounds; i++)); do
+        "$programs/workflows" w1 128 --seconds 2 --dir "$scratch" | sed 's/^/plain\t/' >>"$lines"
+        "$programs/workflows" w1 128 --seconds 2 --dir "$scratch" --memo depot | sed 's/^/memo\t/' >>"$lines"
+    done
+    awk -F '\t' '
+        function row(what, ours, unit, beside, figure, compared, sign, bar) {
+            printf "%-46s %12.1f %-6s %-22s %12s %9.3f  %s %g%s\n", what, ours, unit, beside, figure, compared,
+                sign, bar, (sign == "<=" ? compared > bar : compared < bar) ? "  SHORT" : ""
+        }
+        $2 == "calls" && $1 == "once" { calls = $3 }
+        $2 == "ops_s" && $3 > rate[$1] { rate[$1] = $3 }
+        $2 == "cpu_op_us" && (!($1 in cpu) || $3 < cpu[$1]) { cpu[$1] = $3 }
+        END {
+            printf "\n(h) an activity with a memo; W1, 128 clients; compared: ours / without\n%-46s %12s %-6s %-22s %12s %9s  %s\n",
+                "", "ours", "", "beside", "", "compared", "bar"
+            row("1,000 runs with equal input: calls", calls, "", "", "", calls, "<=", 1)
+            row("W1, all but the first are hits", rate["memo"], "/s", "W1", sprintf("%.1f", rate["plain"]),
+                rate["memo"] / rate["plain"], ">=", 1)
+            printf "%-46s %12.1f %-6s %-22s %12.1f %9.3f\n", "  processor time of a workflow", cpu["memo"], "us", "W1",
+                cpu["plain"], cpu["memo"] / cpu["plain"]
+        }' "$lines"
+}
+
 # ---- The table ---------------------------------------------------------------------------------------------------------
 
 echo "load of the machine before: $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
@@ -108,6 +138,7 @@ fi
 for part in "${parts[@]}"; do
     case $part in
         hit | bytes | ratio) "$programs/cache" "$part" "$seconds" "$peers" ;;
+        memo) measure_memo ;;
         *) "$programs/depot" "$part" "$scratch" "$count" ;;
     esac
 done

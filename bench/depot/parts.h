@@ -36,7 +36,7 @@ hf_status fetch_at_once(void *state, const hf_fetch_request *request, hf_reply *
 void remove_file(const char *path);
 int64_t file_len(const char *path); /* with its log */
 
-/* ---- Raw SQLite, with the tables and the settings of the depot's file -------------------------------------------- */
+/* ---- Raw SQLite, with the settings of the depot's file ------------------------------------------------------------ */
 
 typedef struct raw {
     sqlite3 *db;

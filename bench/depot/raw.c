@@ -1,4 +1,4 @@
-/* SQLite without a depot: the same tables, the same settings, the same bytes. */
+/* SQLite without a depot: the same keys and bytes with the same settings, in a table as one would make it, by upserts. */
 #include "depot/parts.h"
 
 static void check(const raw *one, int rc)
@@ -104,13 +104,15 @@ bool raw_get(raw *one, uint32_t number)
 
 int raw_record_len(const char *path, const char *table)
 {
-    raw one;
+    raw one = {.db = NULL};
     char sql[128];
-    raw_open(&one, path, false);
+    if (sqlite3_open(path, &one.db) != SQLITE_OK) {
+        fail("SQLite cannot open a file");
+    }
     (void)snprintf(sql, sizeof sql, "SELECT CAST(avg(length(v)) AS INT) FROM %s", table);
     sqlite3_stmt *statement = prepare(&one, sql);
     int len = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
     (void)sqlite3_finalize(statement);
-    raw_close(&one);
+    check(&one, sqlite3_close(one.db));
     return len;
 }

@@ -90,8 +90,9 @@ typedef struct hf_fetch_request {
 
 /* Asks the origin. It runs on a fiber of the depot, or on .on. It answers with hf_reply_value or hf_reply_not_modified
  * and returns HF_OK, or returns a failure: HF_ERR_NOT_FOUND if there is no such thing, what hf_reply_fail returned, or
- * any other status. Calls of the depot about the same key are refused with HF_ERR_MISUSE inside: they would wait for
- * themselves. The same holds for a pusher. */
+ * any other status. Calls of the depot about the same key are refused with HF_ERR_MISUSE inside, unless memory answers
+ * them at once: they would wait for themselves. The same holds for a pusher and a subscriber. Two fetchers that ask for each
+ * other's keys wait until a timeout. */
 typedef hf_status (*hf_fetcher)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
 #define HF_FETCH_MANY_MAX 256 /* keys that a fetcher of many keys is asked for at once */
@@ -106,7 +107,7 @@ typedef hf_status (*hf_many_fetcher)(void *state, const hf_fetch_request *reques
 /* Follows a key at the origin, where .fetch runs: fills `reply` and hands it over with hf_reply_emit, again and again,
  * until a call fails with HF_ERR_CANCELED. It runs once per key, while the key is watched or somebody waits for it. The
  * first reply must come within .fetch_timeout. When it fails it begins again after the key's back-off; when it returns
- * HF_OK, after a second. */
+ * HF_OK or HF_ERR_NOT_FOUND, after a second. */
 typedef hf_status (*hf_subscriber)(void *state, const hf_fetch_request *request, hf_reply *reply);
 
 /* Makes what callers get out of the bytes of a value; it is called once for each value in memory. The result is shared,
@@ -642,8 +643,8 @@ HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const
 HF_API HF_MUST_USE hf_status hf_depot_changed(hf_depot *depot, hf_depot_key key);
 /* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. */
 HF_API HF_MUST_USE hf_status hf_depot_trim(hf_depot *depot, int64_t bytes);
-/* Whether the origin can be reached, as far as you know; true at first. False: nothing is fetched or sent. True again:
- * writes are sent at once. */
+/* Whether the origin can be reached, as far as you know; true at first. False: no fetch, subscription or send begins; those
+ * under way go on. True again: writes are sent at once. */
 HF_API HF_MUST_USE hf_status hf_depot_online(hf_depot *depot, bool is_online);
 /* The same numbers are in hf_metrics of the depot's runtime, by the name of the depot. */
 HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret_counts);

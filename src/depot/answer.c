@@ -1,4 +1,6 @@
 /* What the origin has answered to a write: it is settled, given up, sent again, or dead. */
+#include "depot/hearing.h"
+#include "depot/outbox.h"
 #include "depot/send.h"
 
 #include "base/canary.h"
@@ -188,7 +190,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         HF_TRY(hf_change_fold(depot, change, row, NULL));
         hf_pending_delete(depot, change, row);
         /* Without a row a power cut would bring the value from before the write back (DP9). */
-        change->is_synced = row->is_origin_first;
+        change->is_synced = row->is_origin_first || row->is_dropped;
         return HF_OK;
     case VERDICT_GIVEN_UP:
         if (one->reply.value != NULL) {

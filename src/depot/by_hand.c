@@ -1,5 +1,6 @@
 /* What is done by hand: writes that wait are shown, sent at once, or dropped. */
-#include "depot/depot_private.h"
+#include "depot/file.h"
+#include "depot/outbox.h"
 
 #include "fiber/verbs.h"
 
@@ -99,12 +100,15 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
     hf_slot *slot = change->slot;
     if (row != NULL) {
         row->is_held = false;
+        /* What is visible changes with a write that comes back, or that goes before it was refused. */
+        if (status == HF_OK && (row->state == HF_ROW_DEAD) != change->drops) {
+            slot->stirred = ++depot->stir;
+        }
     }
     if (status == HF_OK && change->drops) {
         hf_failure_box *failure =
             hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_drop", "the write was dropped", NULL);
         hf_pending_unlink(depot, row);
-        slot->stirred = ++depot->stir;
         hf_change_show(depot, change, true);
         hf_pending_over(depot, row, HF_ERR_CANCELED, failure);
         hf_pending_free(depot, row);
@@ -114,7 +118,6 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
         row->state = HF_ROW_WAITING;
         row->next_try.ns = 0;
         slot->is_wanted = false; /* also if the one who drives it has lost it */
-        slot->stirred = ++depot->stir;
         hf_change_show(depot, change, true);
     }
     hf_depot_look_at_sends(depot, slot);

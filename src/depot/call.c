@@ -17,7 +17,8 @@
  * depot-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
  *          touches them only then.
  * depot-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
-#include "depot/depot_private.h"
+#include "depot/hearing.h"
+#include "depot/lists.h"
 
 #include "fiber/verbs.h"
 
@@ -89,34 +90,63 @@ bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str 
     return false;
 }
 
-static hf_status attempt_for(called_for *one, hf_depot *depot, hf_body call, void *arg)
+hf_status hf_depot_refuse_own(hf_op *op, const hf_depot *depot, const char *verb)
+{
+    return hf_fail_at(
+        op, HF_ERR_MISUSE, verb,
+        "%s was called by the fetcher, subscriber or pusher of depot '%s' about the key that it is called for", verb,
+        depot->name);
+}
+
+/* Calls it on this fiber, which is the depot's own: a child would cost a stack and two switches. The deadline of the scope
+ * ends its waits like those of a child. */
+static hf_status attempt_here(const hf_fiber *self, const hf_depot *depot, hf_scope *scope, hf_body call, void *arg)
+{
+    hf_status status = call(arg);
+    if (self->scope != scope) { /* closed with the scope of the attempt */
+        return status != HF_OK
+                   ? status
+                   : hf_raise(HF_ERR_MISUSE, "a callback of depot '%s' returned with a scope still open", depot->name);
+    }
+    if (status == HF_OK) {
+        return HF_OK;
+    }
+    hf_status joined = hf_join(scope); /* HF_ERR_TIMEOUT if the deadline has ended it */
+    return joined != HF_OK ? joined : status;
+}
+
+static hf_status attempt(const hf_fiber *self, const hf_depot *depot, hf_span timeout, hf_body call, void *arg)
+{
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = depot->name, .timeout = timeout));
+    hf_status status = HF_OK;
+    if (depot->options.on == NULL) {
+        status = attempt_here(self, depot, scope, call, arg);
+    } else {
+        status = hf_fork(scope, call, arg, .name = depot->name, .on = depot->options.on);
+        status = status == HF_OK ? hf_join(scope) : status;
+    }
+    (void)hf_scope_close(scope);
+    return status;
+}
+
+static hf_status attempt_for(called_for *one, hf_depot *depot, hf_span timeout, hf_body call, void *arg)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
     hf_assert(self != NULL && self->kind != HF_FIBER_THREAD); /* the fiber of a call or a send */
     hf_binding binding = {.key = &CALLED_FOR, .value = one, .outer = self->locals};
     self->locals = &binding; /* the scope of the attempt takes it from here, and is closed before it goes */
-    hf_status status = hf_depot_attempt(depot, call, arg);
-    hf_assert(self->locals == &binding);
+    const hf_binding *own = self->own_locals;
+    hf_status status = attempt(self, depot, timeout, call, arg);
+    hf_locals_drop(self, own); /* those that the callback has set here */
     self->locals = binding.outer;
     return status;
 }
 
-hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg)
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_span timeout, hf_body call, void *arg)
 {
     called_for one = {.depot = depot, .key = hf_slot_key(slot)};
-    return attempt_for(&one, depot, call, arg);
-}
-
-hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg)
-{
-    hf_scope *scope = NULL;
-    HF_TRY(hf_scope_open(&scope, .name = depot->name, .timeout = depot->options.fetch_timeout));
-    hf_status status = hf_fork(scope, call, arg, .name = depot->name, .on = depot->options.on);
-    if (status == HF_OK) {
-        status = hf_join(scope);
-    }
-    (void)hf_scope_close(scope);
-    return status;
+    return attempt_for(&one, depot, timeout, call, arg);
 }
 
 hf_reply_class hf_depot_classify(const hf_reply *reply, hf_status status)
@@ -246,7 +276,8 @@ static bool ask_one(hf_depot_call *call, int attempt)
     asking_one one = {flight, request_of(flight, attempt)};
     hf_assert(call->count == 1);
     hf_reply_clear(&flight->reply);
-    hf_status status = hf_depot_attempt_of(call->depot, flight->slot, call_fetch, &one);
+    hf_status status =
+        hf_depot_attempt_of(call->depot, flight->slot, call->depot->options.fetch_timeout, call_fetch, &one);
     return judge(call, flight, attempt, status, hf_depot_take_failure(call->depot, status));
 }
 
@@ -288,7 +319,8 @@ static hf_status ask_many(hf_depot_call *call, int attempt, bool *ret_is_over)
         all->requests[all->count++] = request_of(flight, attempt);
     }
     called_for keys = {.depot = depot, .count = all->count, .flights = all->flights};
-    hf_status status = all->count > 0 ? attempt_for(&keys, depot, call_fetch_many, all) : HF_OK;
+    hf_status status =
+        all->count > 0 ? attempt_for(&keys, depot, depot->options.fetch_timeout, call_fetch_many, all) : HF_OK;
     hf_failure_box *shared = hf_depot_take_failure(depot, status);
     size_t left = 0;
     unsigned pace = 0;
@@ -335,7 +367,9 @@ static hf_status call_run(hf_work *work)
     hf_depot_call *call = HF_CONTAINER(work, hf_depot_call, work);
     hf_depot *depot = call->depot;
     for (int attempt = 1;; attempt++) {
-        hf_status status = call->is_probe ? HF_OK : hf_depot_permit(depot, call->origin, &call->is_probe);
+        hf_status status = call->is_probe || (attempt == 1 && call->may_begin)
+                               ? HF_OK
+                               : hf_depot_permit(depot, call->origin, &call->is_probe);
         if (status != HF_OK) {
             call->was_denied = status == HF_ERR_UNAVAILABLE;
             return status;
@@ -480,6 +514,7 @@ static void start_call(hf_depot *depot, hf_list *queue)
         }
     }
     call->live = call->count;
+    call->may_begin = hf_breaker_ask(&depot->breakers[call->origin], hf_rt_now(depot->rt).ns, &call->is_probe);
     depot->flights++;
     depot->works++;
     call->work.kind = &CALL;
@@ -489,10 +524,24 @@ static void start_call(hf_depot *depot, hf_list *queue)
     HF_IGNORE(hf_work_start(&call->work)); /* if it fails, the flights end with that */
 }
 
+/* Those that had no permit yet when the depot went offline end as one that would begin now. */
+static void refuse_offline(hf_depot *depot, hf_list *queue)
+{
+    for (hf_node *node = hf_list_pop_front(queue); node != NULL; node = hf_list_pop_front(queue)) {
+        hf_depot_flight *flight = HF_CONTAINER(node, hf_depot_flight, node);
+        flight->was_denied = true;
+        hf_flight_fail(depot, flight, HF_ERR_UNAVAILABLE,
+                       hf_box_new(depot->rt, HF_ERR_UNAVAILABLE, NULL, "hf_depot_get", "the depot is offline", NULL));
+    }
+}
+
 void hf_depot_start_flights(hf_depot *depot)
 {
     for (size_t i = 0; i < HF_COUNT_OF(depot->queue); i++) {
         hf_list *queue = &depot->queue[i];
+        if (depot->is_offline) {
+            refuse_offline(depot, queue);
+        }
         while (depot->flights < (size_t)depot->options.fetch_max && !hf_list_is_empty(queue)) {
             if (depot->options.subscribe != NULL) {
                 hf_sub_board(depot, HF_CONTAINER(hf_list_pop_front(queue), hf_depot_flight, node));

@@ -1,7 +1,9 @@
 /* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other
  * (depot-D2). All changes that wait are one commit. A group is changes of several keys that are decided at one moment,
  * when each of them is the first of its key, and so are in one commit (ADR 0037). */
-#include "depot/depot_private.h"
+#include "depot/file.h"
+#include "depot/hearing.h"
+#include "depot/lists.h"
 
 hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
 {
@@ -100,7 +102,7 @@ hf_buf *hf_change_put(hf_depot *depot, hf_change *change, hf_table table, hf_key
     hf_buf *buf = &change->rows[change->write_count];
     hf_buf_init(buf, hf_env_memory(depot->rt->env), HF_DEPOT_ROW_LEN_MAX);
     static const char HEADER[HF_RECORD_HEADER_LEN] = {0};
-    hf_buf_put(buf, HEADER, sizeof HEADER);
+    hf_buf_put(buf, HEADER, hf_record_header_len(table));
     change->writes[change->write_count++] = (hf_write){.table = table, .kind = HF_WRITE_PUT, .key = key};
     return buf;
 }
@@ -136,20 +138,15 @@ static hf_status seal(hf_change *change)
         if (write->kind != HF_WRITE_PUT) {
             continue;
         }
-        hf_assert(buf->len > HF_RECORD_HEADER_LEN || hf_buf_status(buf) != HF_OK);
+        size_t header_len = hf_record_header_len(write->table);
+        hf_assert(buf->len > header_len || hf_buf_status(buf) != HF_OK);
         if (hf_buf_status(buf) != HF_OK) {
             return hf_fail(&change->op, hf_buf_status(buf), "no memory for a record of the depot");
         }
-        hf_record_seal(write->table, &write->key, buf->data, buf->len - HF_RECORD_HEADER_LEN);
+        hf_record_seal(write->table, &write->key, buf->data, buf->len - header_len);
         write->value = hf_str_of_len(buf->data, buf->len);
     }
     return HF_OK;
-}
-
-static bool is_same(const hf_value *a, const hf_value *b)
-{
-    return a == b || (a != NULL && b != NULL && hf_value_len(a) == hf_value_len(b) &&
-                      memcmp(hf_value_data(a), hf_value_data(b), hf_value_len(a)) == 0);
 }
 
 static bool is_there(hf_depot_entry_kind kind)
@@ -169,7 +166,7 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
     if (status != HF_OK) {
         return hf_fail(&change->op, status, "the patch cannot be applied: %s", hf_status_text(status));
     }
-    bool is_changed = is_there(kind) != is_there(slot->snap->kind) || !is_same(value, slot->snap->value);
+    bool is_changed = is_there(kind) != is_there(slot->snap->kind) || !hf_value_is_same(value, slot->snap->value);
     change->next.version = slot->entry.version + is_changed;
     change->snap = hf_snap_new(depot, slot->space, &change->next, kind, value, is_pending, change->place);
     hf_value_unref(value);

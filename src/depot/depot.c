@@ -1,5 +1,8 @@
 /* Opening and closing a depot, and what can be asked about it. */
-#include "depot/depot_private.h"
+#include "depot/file.h"
+#include "depot/hearing.h"
+#include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "base/options.h"
 #include "fiber/keyed/cache.h"

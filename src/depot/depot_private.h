@@ -81,6 +81,13 @@ typedef struct hf_depot_entry {
     uint64_t revision;       /* the origin's own number; 0 = none */
 } hf_depot_entry;
 
+/* Both are NULL, or have the same bytes. */
+static inline bool hf_value_is_same(const hf_value *a, const hf_value *b)
+{
+    return a == b || (a != NULL && b != NULL && hf_value_len(a) == hf_value_len(b) &&
+                      memcmp(hf_value_data(a), hf_value_data(b), hf_value_len(a)) == 0);
+}
+
 void hf_entry_copy(hf_depot_entry *to, const hf_depot_entry *from); /* `to` is not initialised */
 void hf_entry_drop(hf_depot_entry *entry);                          /* its references */
 /* Replaces what it holds. */
@@ -331,6 +338,7 @@ struct hf_depot_call {
     hf_post over;
     unsigned origin; /* of all its flights */
     bool is_many;    /* .fetch_many is called */
+    bool may_begin;  /* the breaker allowed the first attempt */
     bool is_probe;
     bool was_denied;   /* the breaker refused an attempt */
     bool has_answered; /* the origin has said something about one of the keys */
@@ -746,6 +754,8 @@ hf_status hf_slot_apply(hf_depot *depot, const hf_pending *row, const hf_value *
 /* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
 void hf_slot_refold(hf_depot *depot, hf_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
+/* The entry of the slot is this one. */
+void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
 
 /* ---- flight.c ---------------------------------------------------------------------------------------------------- */
 
@@ -779,6 +789,10 @@ void hf_flight_land(hf_depot *depot, hf_depot_flight *flight);
 /* It ends before the origin was asked. Takes `failure`. */
 void hf_flight_fail(hf_depot *depot, hf_depot_flight *flight, hf_status status, hf_failure_box *failure);
 /* It counts as of now: of a reply that came by itself. */
+/* It asks as if it began now. */
+void hf_flight_aim(hf_depot *depot, hf_depot_flight *flight);
+/* The same, and it waits for a permit once more. */
+void hf_flight_queue_again(hf_depot *depot, hf_depot_flight *flight);
 void hf_flight_stamp(hf_depot *depot, hf_depot_flight *flight);
 /* Queues those of a list, which are in no other one. */
 void hf_flight_queue_all(hf_depot *depot, hf_list *flights);
@@ -800,12 +814,13 @@ hf_failure_box *hf_depot_take_failure(hf_depot *depot, hf_status status);
 /* What an answer without a failure is: HF_OK, or the failure of a fetcher that did not keep to its contract. */
 hf_status hf_reply_check(const hf_depot *depot, const hf_reply *reply, bool asks_with);
 unsigned hf_depot_origin(hf_depot *depot, hf_str key);
-/* One call of a fetcher or pusher, within its time. On the fiber of a flight or a send. */
-hf_status hf_depot_attempt(hf_depot *depot, hf_body call, void *arg);
-/* The same about a key: verbs about it are refused inside. */
-hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_body call, void *arg);
+/* One call of a fetcher, pusher or subscriber about a key, within `timeout` (0 = none): verbs about the key are refused inside. On
+ * the fiber of a call, a send or a subscription. */
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_span timeout, hf_body call, void *arg);
 /* Whether this fiber is inside such a call about this key. */
 bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key);
+/* What a verb says there. */
+hf_status hf_depot_refuse_own(hf_op *op, const hf_depot *depot, const char *verb);
 /* When such a call ends. */
 hf_instant hf_depot_attempt_deadline(const hf_depot *depot);
 /* What became of it, after it returned `status`. */
@@ -888,96 +903,6 @@ void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed);
 /* Answers all callers that wait for the change. */
 void hf_change_tell(hf_depot *depot, hf_change *change, hf_status status);
 void hf_depot_commit(hf_depot *depot);
-
-/* ---- pending.c: rows of writes ----------------------------------------------------------------------------------- */
-
-void hf_pending_free(hf_depot *depot, hf_pending *row);
-/* What it takes of .pending_bytes_max. */
-size_t hf_pending_len(const hf_pending *row);
-/* The write is settled or given up: its waiters hear of it. */
-void hf_pending_over(hf_depot *depot, hf_pending *row, hf_status status, hf_failure_box *failure);
-void hf_pending_link(hf_depot *depot, hf_pending *row);
-void hf_pending_unlink(hf_depot *depot, hf_pending *row);
-bool hf_pending_is_folded(const hf_pending *row);
-void hf_pending_id(const hf_pending *row, char ret_text[HF_WRITE_ID_LEN]);
-/* By `decide`: the row is written as it is here, or goes. */
-void hf_pending_put(hf_depot *depot, hf_change *change, const hf_pending *row);
-void hf_pending_delete(hf_depot *depot, hf_change *change, const hf_pending *row);
-/* By `decide`: the row is not sent until `apply` lets it go. */
-void hf_pending_hold(hf_depot *depot, hf_pending *row);
-/* At close: callers of writes that are not sent yet. */
-void hf_pending_end_all(hf_depot *depot);
-/* The same for handles of writes that are left. */
-void hf_depot_drop_rows(hf_depot *depot);
-/* A handle with two references, the row's and the caller's; NULL = no memory. Takes a reference of `id`. */
-hf_depot_write *hf_depot_write_new(hf_depot *depot, hf_value *id);
-/* The handles of the row hear of the id that its key has now. Without memory they keep the old one. */
-void hf_pending_rename(hf_pending *row, hf_str key);
-/* By `decide`, when `next` is set: folds and writes the entry without the writes of the key, which are deleted and not
- * sent meanwhile. By `apply`: they go, and their callers hear of it when that was shown; or (a failure) stay. */
-hf_status hf_pending_decide_drop(hf_depot *depot, hf_change *change);
-void hf_pending_drop_all(hf_depot *depot, hf_slot *slot, hf_list *ret_gone);
-void hf_pending_tell_dropped(hf_depot *depot, hf_slot *slot, hf_list *gone);
-void hf_pending_keep_all(hf_depot *depot, hf_slot *slot);
-
-/* ---- tombstone.c ------------------------------------------------------------------------------------------------- */
-
-/* A date of HTTP, "Sun, 06 Nov 1994 08:49:37 GMT", as nanoseconds since 1970; -1 = it is none. */
-int64_t hf_tombstone_date(const char *text);
-/* Whether the entry is a delete that is remembered. */
-bool hf_tombstone_stands(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
-/* Whether a fetched value does not count under it. */
-bool hf_tombstone_hides(const hf_depot_entry *entry, const hf_value *last_modified, uint64_t revision);
-
-/* ---- alias.c: keys that got another name ------------------------------------------------------------------------- */
-
-enum { HF_ALIASES_MAX = 100000 }; /* as many as writes may wait */
-#define HF_ALIAS_NS (INT64_C(7) * 86400 * 1000000000)
-
-struct hf_alias {
-    hf_key_node from;  /* in depot->aliases */
-    hf_node node;      /* in depot->alias_order */
-    int64_t made_at;   /* wall */
-    bool is_forgotten; /* its row is being deleted */
-    size_t to_len;
-    char bytes[]; /* the old key, then the new one */
-};
-
-bool hf_key_is_provisional(hf_str key);
-/* `~` and 26 letters. Fails: HF_ERR_IO. */
-enum { HF_PROVISIONAL_LEN = 27 };
-hf_status hf_provisional_id(hf_op *op, hf_env *env, char ret_id[HF_PROVISIONAL_LEN]);
-/* NULL = no memory. It is not in the map yet. */
-hf_alias *hf_alias_new(hf_depot *depot, hf_str from, hf_str to, int64_t made_at);
-void hf_alias_free(hf_depot *depot, hf_alias *alias);
-static inline hf_str hf_alias_to(const hf_alias *alias)
-{
-    return hf_str_of_len(alias->bytes + alias->from.len, alias->to_len);
-}
-/* Takes it. Old ones go, now and then. */
-void hf_alias_add(hf_depot *depot, hf_alias *alias);
-/* The key that this one stands for: itself, if there is no alias. */
-hf_str hf_alias_follow(const hf_depot *depot, hf_str key);
-void hf_alias_drop_all(hf_depot *depot);
-/* Whether the origin is about to name the key: it is a provisional one, and its write is on its way. */
-static inline bool hf_slot_may_move(const hf_slot *slot)
-{
-    return slot->sending != NULL && hf_key_is_provisional(hf_slot_key(slot));
-}
-/* Whether the key has another name by now. */
-static inline bool hf_slot_is_renamed(const hf_depot *depot, const hf_slot *slot)
-{
-    return hf_alias_follow(depot, hf_slot_key(slot)).data != slot->bytes;
-}
-
-/* ---- move.c: a key gets another name ----------------------------------------------------------------------------- */
-
-typedef struct hf_sending hf_sending;
-/* By `decide` of the answer to a create, which is parked: entry, writes and watchers go to the key in the reply, in one
- * commit; then the change is released. Fails: HF_ERR_NOMEM. */
-hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one);
-
-/* ---- send.c ------------------------------------------------------------------------------------------------------ */
 /* A group; NULL = no memory. */
 hf_change_group *hf_change_group_new(hf_depot *depot);
 /* Adds a change; the last one that is added leads. */
@@ -985,206 +910,9 @@ void hf_change_group_add(hf_change_group *group, hf_change *change);
 /* hf_change_begin for all of them. All take their places in the queues of their keys at once, so no two groups wait for
  * each other. */
 void hf_change_begin_all(hf_depot *depot, hf_change_group *group);
-
-/* ---- stir.c: keys that were changed while something flies -------------------------------------------------------- */
-
-/* The base of the key has changed, or was thrown away, by something that no fetch has brought. */
-void hf_stir_note(hf_depot *depot, const hf_slot *slot);
-/* Whether neither the key, nor its namespace, nor all have been stirred since depot->stir was `since`, when a flight
- * began that is still in the air. */
-bool hf_stir_is_quiet(const hf_depot *depot, const hf_slot *slot, uint64_t since);
-/* Nothing flies any more. */
-void hf_stir_forget(hf_depot *depot);
-
-/* ---- record.c: what a reply brings besides its own value --------------------------------------------------------- */
-
-/* By hf_reply_clear. */
-void hf_records_drop(hf_reply *reply);
-/* Adds a change for each record of the reply, and takes the records. False: no memory; nothing was added. */
-bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_group *group);
-
-/* ---- refs.c: who refers to a key --------------------------------------------------------------------------------- */
-
-/* A list watcher of the slot's key comes or goes. */
-void hf_refs_watch(hf_depot *depot, const hf_slot *slot);
-void hf_refs_unwatch(hf_depot *depot, const hf_slot *slot);
-/* A value of the key came into memory: if the key is referred to or watched, and the value is a list, its members are
- * noted. */
-void hf_refs_saw(hf_depot *depot, hf_str key, const hf_value *value);
-/* What is visible of the key has changed: list watchers of lists that refer to it hear of it. */
-void hf_refs_changed(hf_depot *depot, hf_str key);
-/* A key got another name: lists may refer to it by the old one. */
-void hf_refs_renamed(hf_depot *depot);
-/* Something has changed about any number of keys: all list watchers hear of it. */
-void hf_refs_changed_all(hf_depot *depot);
-
-/* ---- list.c ------------------------------------------------------------------------------------------------------ */
-
-/* Reads the members of a list, the value of `key`, by the options. Outside the library, by any fiber or thread. */
-hf_status hf_list_read(hf_depot *depot, hf_str key, const hf_value *list, const hf_depot_list_options *options,
-                       hf_items **ret_items);
-/* None; NULL = no memory. */
-hf_items *hf_items_new(void);
-
-/* ---- pages.c ----------------------------------------------------------------------------------------------------- */
-
-/* Flights of pages before and after a window have slots of their own, so that both may fly at once: the key of such a slot
- * is that of the query with two bytes before its type. How many bytes of a type are such a mark. */
-static inline size_t hf_page_mark_len(const char *type)
-{
-    return type[0] == '\x01' && (type[1] == 'a' || type[1] == 'p') && type[2] != '\0' ? 2 : 0;
-}
-/* The pages of a key that is a query; NULL = nobody has opened them. */
-hf_paging *hf_paging_find(const hf_depot *depot, hf_str key);
-/* A flight has begun, or left its slot with flight->status. */
-void hf_pages_began(hf_depot *depot, const hf_depot_flight *flight);
-void hf_pages_ended(hf_depot *depot, const hf_depot_flight *flight);
-/* A watcher of the slot wanted to fetch, and the origin is not asked now. */
-void hf_pages_refused(hf_depot *depot, const hf_slot *slot, hf_status status);
-/* The token where the next attempt of a page begins. False: there is none any more. */
-bool hf_page_aim(hf_depot *depot, hf_depot_flight *flight);
-/* By the change of a flight of a page, which leads its group: whether the page still fits. */
-hf_status hf_page_decide(hf_depot *depot, hf_change *change);
-/* The change of the window, for the group of such a flight. NULL = no memory. */
-hf_change *hf_page_change_new(hf_depot *depot, hf_depot_flight *flight);
-/* When the depot is taken down. */
-void hf_paging_drop_all(hf_depot *depot);
-
-/* ---- write.c ----------------------------------------------------------------------------------------------------- */
-
-void hf_depot_start_sends(hf_depot *depot);
-/* The writes of a slot have changed: the first one is sent when it may be. */
-void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot);
-/* Online again: all of them. */
-void hf_depot_look_at_all_sends(hf_depot *depot);
-
-/* ---- driven.c ---------------------------------------------------------------------------------------------------- */
-
-/* At close: those who drive sends stop. The first on the fiber or thread that closes, the second by the driver. */
-void hf_driven_close(hf_depot *depot);
-void hf_driven_end(hf_depot *depot);
-
-/* ---- watch.c ----------------------------------------------------------------------------------------------------- */
-
-/* The visible value of the slot has changed, or its age has. */
-void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed);
-/* A fetch has failed. */
-void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status);
-/* After an invalidation: watchers that are not local fetch again. */
-void hf_watch_again(hf_depot *depot, hf_slot *slot);
-void hf_watch_close_all(hf_depot *depot);
-
-/* The watchers of `from` go to `to`, and hear of it; `key`: its bytes. Then hf_watch_show shows them its value. */
-void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key);
-/* Those that have nothing fresh fetch. */
-void hf_watch_moved(hf_depot *depot, hf_slot *slot);
-
-/* The slot's flight is over: no watcher holds it any more. */
-void hf_watch_landed(hf_slot *slot);
-/* A list watcher, or all of the slot, look again: a member has changed. */
-void hf_watch_look_again(hf_depot *depot, hf_watcher *watcher);
-void hf_watch_members(hf_depot *depot, hf_slot *slot);
-/* Watchers of hf_pages look again: the state of a load has changed. */
-void hf_watch_paged(hf_depot *depot, hf_slot *slot);
-/* hf_depot_watch, for lists and for pages. */
-hf_status hf_watch_open(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
-                        const hf_depot_watch_options *options, bool is_list, bool is_paged);
-
-/* ---- damaged.c --------------------------------------------------------------------------------------------------- */
-
-/* At open: the row of this write cannot be read. */
-void hf_damaged_add(hf_depot *depot, uint64_t sequence);
-/* By the driver: drops such a row, and answers the ask. False: there is none with this number. */
-bool hf_damaged_drop(hf_depot *depot, hf_ask *ask, uint64_t sequence);
-void hf_damaged_free(hf_depot *depot);
-
-/* ---- news.c: hf_depot_events. By the driver ---------------------------------------------------------------------- */
-
-/* `why`: of a failure. */
-void hf_news_of_key(hf_depot *depot, hf_depot_news_kind kind, hf_str key, hf_status status, hf_reply_class why);
-void hf_news_of_row(hf_depot *depot, hf_depot_news_kind kind, const hf_pending *row, hf_status status,
-                    hf_reply_class why);
-/* A namespace was invalidated; NULL = everything. */
-void hf_news_of_space(hf_depot *depot, const hf_space *space);
-/* Its fiber has ended like this. */
-void hf_news_of_flight(hf_depot *depot, const hf_depot_flight *flight, hf_status ended);
-/* hf_breaker_tell for the breaker of this origin. */
-void hf_depot_tell_breaker(hf_depot *depot, unsigned origin, hf_breaker_end end, bool was_probe);
-
-/* ---- view.c ------------------------------------------------------------------------------------------------------ */
-
-/* Calls `look` while nobody drives, or where the caller itself drives. It must not allocate, wait or call out. False:
- * somebody else drove all the time. From anywhere, also inside the library. */
-bool hf_depot_glimpse(hf_depot *depot, void (*look)(const hf_depot *depot, void *arg), void *arg);
-/* The numbers of hf_depot_stat. By the driver, or in a glimpse. */
-void hf_depot_fill_counts(const hf_depot *depot, hf_depot_counts *ret_counts);
-/* The depot shows itself in hf_metrics and hf_dump from now on. */
-void hf_depot_panel_open(hf_depot *depot);
-/* picture.c: of the panel. */
-void hf_depot_dump(hf_panel *panel, hf_buf *text, hf_json *json);
-
-/* ---- source.c ---------------------------------------------------------------------------------------------------- */
-
-typedef struct hf_source hf_source;
-typedef struct hf_load hf_load;
-/* Opens the file, reads generations and pending writes. */
-hf_status hf_depot_source_open(hf_op *op, hf_depot *depot, const char *file);
-/* The same with a store of the depot's tables, which it takes. */
-hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
-void hf_depot_source_close(hf_depot *depot);
-/* The path of the file; NULL = it is not one, or it has no socket (a simulation). */
-const char *hf_source_path(const hf_depot *depot);
-/* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
-bool hf_source_load(hf_depot *depot, hf_slot *slot);
-/* Writes depot->batch; each change is applied afterwards. */
-void hf_source_commit(hf_depot *depot);
-/* A request of the depot's own; its `done` posts. */
-void hf_source_submit(hf_depot *depot, hf_store_request *request);
-/* Reads the row of a slot for a change that is being decided; hf_changed_read follows, then hf_change_written. Fails:
- * HF_ERR_NOMEM. */
-hf_status hf_source_reload(hf_depot *depot, hf_change *change);
-/* changed.c: the row of the slot is this one. */
-hf_status hf_changed_read(hf_depot *depot, hf_change *change, const hf_depot_entry *entry);
-/* The same as hf_depot_source_open with functions of the user. */
-hf_status hf_depot_source_hook(hf_op *op, hf_depot *depot, const hf_source_hooks *hooks);
-/* With functions of the user: begins the fiber that calls them; ends it, after everything was written. */
-hf_status hf_depot_source_start(hf_depot *depot);
-void hf_depot_source_stop(hf_depot *depot);
-
-/* ---- hooks.c ----------------------------------------------------------------------------------------------------- */
-
-typedef struct hf_hooks hf_hooks;
-hf_status hf_hooks_new(hf_op *op, hf_depot *depot, const hf_source_hooks *hooks, hf_hooks **ret_hooks);
-/* A store that calls the functions, on the thread that uses it. */
-hf_store *hf_hooks_store(hf_hooks *hooks);
-hf_status hf_hooks_start(hf_hooks *hooks);
-void hf_hooks_submit(hf_hooks *hooks, hf_store_request *request);
-void hf_hooks_stop(hf_hooks *hooks);
-void hf_hooks_free(hf_hooks *hooks); /* accepts NULL */
-/* slot.c: the entry of the slot is this one. */
-void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
 /* The changes of a slot that is known now. */
 void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
 /* By the source: the change is written, or not. */
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
-
-/* ---- door.c, look.c: for tools ----------------------------------------------------------------------------------- */
-
-/* A fiber of the depot: answers tools on the socket beside its file. */
-hf_status hf_depot_door(void *arg);
-/* What hf_look_write_line reads. */
-void hf_look_put_line(hf_buf *out, const hf_pending *row);
-
-/* ---- row.c: records of the file ---------------------------------------------------------------------------------- */
-
-void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry);
-/* Takes references; false: the bytes are not an entry, or there is no memory (`*ret_no_memory`). */
-bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory);
-void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row);
-bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool *ret_no_memory);
-void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard);
-bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard);
-void hf_row_put_alias(hf_buf *out, hf_str to, int64_t made_at);
-bool hf_row_get_alias(hf_str bytes, hf_str *ret_to, int64_t *ret_made_at);
 
 #endif

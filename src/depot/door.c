@@ -6,7 +6,7 @@
  * driver like any call, and what it asks of the file through the store's queue. */
 #include "depot/door.h"
 
-#include "depot/depot_private.h"
+#include "depot/file.h"
 #include "store/sqlite/owner.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *
  * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's
  * functions: they wake the keeper, a fiber of the depot. It also watches the timers. */
-#include "depot/depot_private.h"
+#include "depot/outbox.h"
 
 #include "fiber/verbs.h"
 
@@ -278,9 +278,7 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
     }
     hf_op_init(&ask->op);
     if (ask->key != NULL && hf_depot_is_called_for(self, depot, hf_str_of_len(ask->key->bytes, ask->key->len))) {
-        (void)hf_fail_at(&ask->op, HF_ERR_MISUSE, verb,
-                         "%s was called by the fetcher or pusher of depot '%s' about the key that it is called for",
-                         verb, depot->name);
+        (void)hf_depot_refuse_own(&ask->op, depot, verb);
         HF_LEAVE(self, hf_op_end(self, &ask->op));
     }
     ask->post.act = act;
@@ -375,10 +373,11 @@ static void act_tick(hf_depot *depot, hf_post *post)
 
 hf_status hf_depot_make_timers(hf_depot *depot)
 {
-    /* One for the sends of each key with a write, one for each watcher, and some of the depot's own. DP6: a write that
-     * waits is looked at again. */
+    /* One for the sends of each key with a write, one for each watcher, two for its subscription, and some of the depot's own. DP6: a
+     * write that waits is looked at again. */
     enum { OWN = 8 };
-    return hf_heap_reserve(&depot->timers, depot->row_count + depot->watcher_count + OWN);
+    size_t of_watcher = depot->options.subscribe != NULL ? 3 : 1;
+    return hf_heap_reserve(&depot->timers, depot->row_count + of_watcher * depot->watcher_count + OWN);
 }
 
 void hf_depot_timer(hf_depot *depot, hf_depot_timer_node *timer, int64_t when_ns)

@@ -2,6 +2,8 @@
  * given up from outside. Nothing here sends: send.c does, when an ask is there. */
 #include "depot/driven.h"
 
+#include "depot/hearing.h"
+#include "depot/outbox.h"
 #include "depot/send.h"
 
 #include <stdio.h>

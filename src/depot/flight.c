@@ -8,7 +8,9 @@
  *
  * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key
  * is free at once (DP7). */
-#include "depot/depot_private.h"
+#include "depot/hearing.h"
+#include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "base/canary.h"
 
@@ -191,7 +193,7 @@ void hf_flight_stamp(hf_depot *depot, hf_depot_flight *flight)
     flight->generation_all = atomic_load_explicit(&depot->generation, memory_order_relaxed);
 }
 
-static void queue_up(hf_depot *depot, hf_depot_flight *flight, hf_many *many)
+void hf_flight_aim(hf_depot *depot, hf_depot_flight *flight)
 {
     const hf_slot *slot = flight->slot;
     hf_assert(flight->call == NULL && !flight->is_landing);
@@ -203,6 +205,11 @@ static void queue_up(hf_depot *depot, hf_depot_flight *flight, hf_many *many)
     flight->last_modified = asks_with ? hf_value_ref(slot->entry.last_modified) : NULL;
     hf_value_unref(flight->object);
     flight->object = NULL;
+}
+
+static void queue_up(hf_depot *depot, hf_depot_flight *flight, hf_many *many)
+{
+    hf_flight_aim(depot, flight);
     if (depot->options.fetch_many == NULL) {
         push(depot, flight);
     } else if (depot->options.batch_window.ns > 0) {
@@ -213,6 +220,11 @@ static void queue_up(hf_depot *depot, hf_depot_flight *flight, hf_many *many)
     } else {
         push(depot, flight); /* one that flies again has its ticket */
     }
+}
+
+void hf_flight_queue_again(hf_depot *depot, hf_depot_flight *flight)
+{
+    queue_up(depot, flight, NULL);
 }
 
 hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, hf_many *many,
@@ -397,6 +409,15 @@ static bool serves_all(hf_depot *depot, hf_depot_flight *flight)
     return serves;
 }
 
+/* Whether "not modified" is about the value that is at hand. A subscriber says it about what it has handed over last. */
+static bool confirms(const hf_depot *depot, const hf_depot_flight *flight)
+{
+    const hf_depot_entry *entry = &flight->slot->entry;
+    return entry->kind == HF_ENTRY_VALUE &&
+           (depot->options.subscribe != NULL || (hf_value_is_same(entry->etag, flight->etag) &&
+                                                 hf_value_is_same(entry->last_modified, flight->last_modified)));
+}
+
 static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
@@ -427,6 +448,9 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
         hf_box_unref(flight->failure);
         flight->failure = NULL;
         return HF_OK;
+    }
+    if (flight->status == HF_OK && flight->reply.value == NULL && !confirms(depot, flight)) {
+        return HF_ERR_AGAIN;
     }
     if (flight->status == HF_OK) {
         decide_success(depot, flight, &change->next);

@@ -11,7 +11,7 @@
  *
  * depot-H1  One call at a time, in the order of the requests: a read sees every earlier write (store-S3).
  * depot-H2  What comes from the user is checked: keys of the right length and in their order, no more rows than fit. */
-#include "depot/depot_private.h"
+#include "depot/file.h"
 
 #include <holdfast/dispatch.h>
 

@@ -1,5 +1,8 @@
 /* Invalidation: of a key by its row, of a namespace and of all by a number that rises (DP3). */
-#include "depot/depot_private.h"
+#include "depot/file.h"
+#include "depot/hearing.h"
+#include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "fiber/verbs.h"
 

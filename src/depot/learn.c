@@ -2,7 +2,7 @@
  * seen when the value comes: `stirred` of the slot counts writes and invalidations. */
 #include "depot/learn.h"
 
-#include "depot/depot_private.h"
+#include "depot/outbox.h"
 #include "fiber/keyed/cache.h"
 
 struct hf_depot_ticket {

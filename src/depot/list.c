@@ -3,7 +3,7 @@
  * A reading goes level by level: the members of the list, at most BATCH at a time, then those of the lists among them.
  * What is in memory is taken from there; the others of a batch are read side by side, each by a fiber of its own, so that
  * a deadline and a cancel end all of them. At last the items are put into the order in which a reader meets them. */
-#include "depot/depot_private.h"
+#include "depot/lists.h"
 
 #include "depot/window.h"
 #include "fiber/verbs.h"
@@ -275,7 +275,8 @@ static hf_status read_one(void *arg)
         take(one->into, value, &info);
         return HF_OK;
     }
-    if (hf_canceled() != HF_OK || status == HF_ERR_NOMEM || status == HF_ERR_CLOSED) {
+    bool is_over = hf_canceled() != HF_OK && (status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT);
+    if (is_over || status == HF_ERR_NOMEM || status == HF_ERR_CLOSED) {
         return status;
     }
     one->into->item.status = status;

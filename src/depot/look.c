@@ -1,6 +1,6 @@
 #include "depot/look.h"
 
-#include "depot/depot_private.h"
+#include "depot/file.h"
 
 #include <stdio.h>
 

@@ -251,8 +251,7 @@ static bool add_key(hf_depot *depot, hf_many *many, size_t index, const hf_depot
     return true;
 }
 
-/* Keys that memory answers at once; the others go into `*ret_many`. */
-/* Whether a fetcher or pusher asks for the key that it is called for. */
+/* Whether a fetcher, subscriber or pusher asks for the key that it is called for. */
 static bool is_own_key(hf_depot *depot, const hf_depot_key_bytes *bytes)
 {
     hf_fiber *self = hf_enter(depot->rt);
@@ -263,6 +262,7 @@ static bool is_own_key(hf_depot *depot, const hf_depot_key_bytes *bytes)
     return is_own;
 }
 
+/* Keys that memory answers at once; the others go into `*ret_many`. */
 static hf_status look_at_memory(hf_depot *depot, const hf_depot_key *keys, size_t count, hf_depot_result *results,
                                 const hf_depot_get_many_options *options, hf_many **ret_many)
 {
@@ -283,7 +283,8 @@ static hf_status look_at_memory(hf_depot *depot, const hf_depot_key *keys, size_
         }
         if (is_own_key(depot, &bytes)) {
             say(&results[i], HF_ERR_MISUSE,
-                "hf_depot_get_many was called by the fetcher or pusher of this key: it would wait for itself");
+                "hf_depot_get_many was called by the fetcher, subscriber or pusher of this key: it would wait for "
+                "itself");
             continue;
         }
         if (*ret_many == NULL) {

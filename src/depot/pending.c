@@ -1,5 +1,6 @@
 /* Rows of writes that are not settled, and the handles that their callers wait for. */
-#include "depot/depot_private.h"
+#include "depot/file.h"
+#include "depot/outbox.h"
 
 #include "base/canary.h"
 #include "fiber/verbs.h"

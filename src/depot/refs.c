@@ -9,7 +9,9 @@
  * depot-R2  There are at most REFS_MAX edges. If there would be more, or there is no memory for one, the index says that
  *           it is not whole (is_overflowed), and then every change of a key tells all list watchers. That costs them a
  *           look, and they miss nothing. */
-#include "depot/depot_private.h"
+#include "depot/hearing.h"
+#include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "depot/window.h"
 

@@ -1,5 +1,6 @@
 /* What fetchers and pushers answer. A reply belongs to one call at a time. */
-#include "depot/depot_private.h"
+#include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "fiber/verbs.h"
 

@@ -1,9 +1,8 @@
 /* Records of the depot's file: bodies; the store's header with its checksum stands before them. Numbers are varints,
- * texts have their length before them. The first byte is the version. */
-#include "depot/depot_private.h"
+ * texts have their length before them. The first byte is the version; entries have their own layout, see below. */
+#include "depot/file.h"
 
-/* An entry of version 2 has a revision at its end. */
-enum { ENTRY_VERSION = 1, ENTRY_VERSION_REVISION = 2, PENDING_VERSION = 1, SPACE_VERSION = 1, ALIAS_VERSION = 1 };
+enum { PENDING_VERSION = 1, SPACE_VERSION = 1, ALIAS_VERSION = 1 };
 
 static void put_number(hf_buf *out, uint64_t number)
 {
@@ -76,18 +75,20 @@ static hf_str get_bytes(reader *in, uint64_t len)
     return bytes;
 }
 
-static hf_value *get_value(reader *in)
+/* NULL: the bytes are not there, or no memory. */
+static hf_value *value_of(reader *in, hf_str bytes)
 {
-    uint64_t len = get_number(in);
-    if (len == 0 || in->is_bad) {
-        return NULL;
-    }
-    hf_str bytes = get_bytes(in, len - 1);
     hf_value *value = NULL;
     if (!in->is_bad && hf_value_copy(bytes.data != NULL ? bytes.data : "", bytes.len, &value) != HF_OK) {
         in->is_bad = in->no_memory = true;
     }
     return value;
+}
+
+static hf_value *get_value(reader *in)
+{
+    uint64_t len = get_number(in);
+    return len == 0 || in->is_bad ? NULL : value_of(in, get_bytes(in, len - 1));
 }
 
 /* A text is a value with its NUL, and no other. */
@@ -118,53 +119,120 @@ static bool is_whole(const reader *in)
     return !in->is_bad && in->at == in->end;
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------------------------- */
+/* ---- Entries -----------------------------------------------------------------------------------------------------
+ *
+ * Most are values that were fetched once, and there may be millions: these take eight bytes beside the value. The first
+ * byte says what else there is; its highest bit is for layouts to come. The value is what remains. */
+
+enum {
+    ENTRY_KIND = 3,         /* hf_depot_entry_kind */
+    ENTRY_UNUSABLE = 4,     /* soft-invalidated */
+    ENTRY_CHANGED = 8,      /* its version is not 1, and follows */
+    ENTRY_GENERATIONS = 16, /* they are not 0, and follow */
+    ENTRY_FAILED = 32,      /* failures and back-off follow */
+    ENTRY_SAID = 64,        /* max_age, revision and the texts follow */
+    ENTRY_BITS = 127
+};
+
+/* Microseconds in seven bytes, the lowest first: what is read from the file may be one microsecond older than it was. */
+enum { TIME_LEN = 7 };
+
+static void put_time(hf_buf *out, int64_t ns)
+{
+    unsigned char bytes[TIME_LEN];
+    uint64_t us = (uint64_t)(ns / 1000 - (ns % 1000 < 0));
+    for (size_t i = 0; i < TIME_LEN; i++) {
+        bytes[i] = (unsigned char)(us >> (8 * i));
+    }
+    hf_buf_put(out, bytes, sizeof bytes);
+}
+
+static int64_t get_time(reader *in)
+{
+    hf_str bytes = get_bytes(in, TIME_LEN);
+    uint64_t us = 0;
+    for (size_t i = 0; i < bytes.len; i++) {
+        us |= (uint64_t)(unsigned char)bytes.data[i] << (8 * i + 8);
+    }
+    int64_t wide = (int64_t)us / 256; /* with its sign */
+    if (wide > INT64_MAX / 1000 || wide < INT64_MIN / 1000) {
+        in->is_bad = true;
+        return 0;
+    }
+    return wide * 1000;
+}
 
 void hf_row_put_entry(hf_buf *out, const hf_depot_entry *entry)
 {
     hf_assert((entry->value != NULL) == (entry->kind == HF_ENTRY_VALUE));
-    put_number(out, entry->revision != 0 ? ENTRY_VERSION_REVISION : ENTRY_VERSION);
-    put_number(out, (uint64_t)entry->kind << 1 | entry->is_unusable);
-    put_number(out, entry->version);
-    put_signed(out, entry->validated_at);
-    put_signed(out, entry->max_age);
-    put_number(out, entry->failures);
-    put_signed(out, entry->backoff_until);
-    put_number(out, entry->generation);
-    put_number(out, entry->generation_all);
-    put_value(out, entry->etag);
-    put_value(out, entry->last_modified);
-    put_value(out, entry->value);
-    if (entry->revision != 0) {
+    bool is_said = entry->max_age != -1 || entry->revision != 0 || entry->etag != NULL || entry->last_modified != NULL;
+    unsigned bits = (unsigned)entry->kind | (entry->is_unusable ? ENTRY_UNUSABLE : 0u) |
+                    (entry->version != 1 ? ENTRY_CHANGED : 0u) |
+                    ((entry->generation | entry->generation_all) != 0 ? ENTRY_GENERATIONS : 0u) |
+                    (entry->failures != 0 || entry->backoff_until != 0 ? ENTRY_FAILED : 0u) |
+                    (is_said ? ENTRY_SAID : 0u);
+    put_number(out, bits);
+    put_time(out, entry->validated_at);
+    if ((bits & ENTRY_CHANGED) != 0) {
+        put_number(out, entry->version);
+    }
+    if ((bits & ENTRY_GENERATIONS) != 0) {
+        put_number(out, entry->generation);
+        put_number(out, entry->generation_all);
+    }
+    if ((bits & ENTRY_FAILED) != 0) {
+        put_number(out, entry->failures);
+        put_signed(out, entry->backoff_until);
+    }
+    if ((bits & ENTRY_SAID) != 0) {
+        put_signed(out, entry->max_age);
         put_number(out, entry->revision);
+        put_value(out, entry->etag);
+        put_value(out, entry->last_modified);
+    }
+    if (entry->value != NULL) {
+        hf_buf_put(out, hf_value_data(entry->value), hf_value_len(entry->value));
     }
 }
 
 bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memory)
 {
-    bool has_revision = bytes.len > 0 && bytes.data[0] == ENTRY_VERSION_REVISION;
-    reader in = reader_of(bytes, has_revision ? ENTRY_VERSION_REVISION : ENTRY_VERSION);
-    uint64_t kind = get_number(&in);
-    hf_depot_entry entry = {.kind = (hf_depot_entry_kind)(kind >> 1), .is_unusable = (kind & 1) != 0};
-    in.is_bad = in.is_bad || kind >> 1 > HF_ENTRY_DELETED;
-    entry.version = get_number(&in);
-    entry.validated_at = get_signed(&in);
-    entry.max_age = get_signed(&in);
-    entry.failures = (uint32_t)get_number(&in);
-    entry.backoff_until = get_signed(&in);
-    entry.generation = get_number(&in);
-    entry.generation_all = get_number(&in);
-    entry.etag = get_text(&in);
-    entry.last_modified = get_text(&in);
-    entry.value = get_value(&in);
-    entry.revision = has_revision ? get_number(&in) : 0;
-    bool is_good = is_whole(&in) && (entry.value != NULL) == (entry.kind == HF_ENTRY_VALUE);
+    reader in = {.at = (const unsigned char *)bytes.data, .end = (const unsigned char *)bytes.data + bytes.len};
+    uint64_t bits = get_number(&in);
+    in.is_bad = in.is_bad || bits > ENTRY_BITS;
+    hf_depot_entry entry = {
+        .kind = (hf_depot_entry_kind)(bits & ENTRY_KIND),
+        .is_unusable = (bits & ENTRY_UNUSABLE) != 0,
+        .version = 1,
+        .max_age = -1,
+    };
+    entry.validated_at = get_time(&in);
+    if ((bits & ENTRY_CHANGED) != 0) {
+        entry.version = get_number(&in);
+    }
+    if ((bits & ENTRY_GENERATIONS) != 0) {
+        entry.generation = get_number(&in);
+        entry.generation_all = get_number(&in);
+    }
+    if ((bits & ENTRY_FAILED) != 0) {
+        entry.failures = (uint32_t)get_number(&in);
+        entry.backoff_until = get_signed(&in);
+    }
+    if ((bits & ENTRY_SAID) != 0) {
+        entry.max_age = get_signed(&in);
+        entry.revision = get_number(&in);
+        entry.etag = get_text(&in);
+        entry.last_modified = get_text(&in);
+    }
+    if (entry.kind == HF_ENTRY_VALUE && !in.is_bad) {
+        entry.value = value_of(&in, get_bytes(&in, (uint64_t)(in.end - in.at)));
+    }
     *ret_no_memory = in.no_memory;
-    if (!is_good) {
+    if (!is_whole(&in)) {
         hf_entry_drop(&entry);
         return false;
     }
-    hf_assert(entry.kind <= HF_ENTRY_DELETED && !in.is_bad);
+    hf_assert(entry.kind <= HF_ENTRY_DELETED && (entry.value != NULL) == (entry.kind == HF_ENTRY_VALUE));
     *ret_entry = entry;
     return true;
 }

@@ -6,6 +6,8 @@
  *
  * The first write of a key that is not dead is sent; the others wait for it (DP6). */
 #include "depot/send.h"
+#include "depot/hearing.h"
+#include "depot/outbox.h"
 
 /* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +74,7 @@ static hf_status send_run(hf_work *work)
         return status;
     }
     one->request.deadline = hf_depot_attempt_deadline(one->depot);
-    status = hf_depot_attempt_of(one->depot, one->slot, call_push, one);
+    status = hf_depot_attempt_of(one->depot, one->slot, one->depot->options.fetch_timeout, call_push, one);
     one->why = hf_depot_classify(&one->reply, status);
     return status;
 }

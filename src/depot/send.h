@@ -4,6 +4,7 @@
 
 #include "depot/depot_private.h"
 #include "depot/driven.h"
+#include "depot/outbox.h"
 
 struct hf_sending {
     hf_work work;

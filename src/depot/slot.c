@@ -1,6 +1,7 @@
 /* Slots: what the depot knows of a key while something happens to it. A key to which nothing happens has no slot: it is
  * in memory or in the source. */
-#include "depot/depot_private.h"
+#include "depot/file.h"
+#include "depot/outbox.h"
 
 hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
 {
@@ -318,12 +319,27 @@ bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask)
     return false;
 }
 
+/* Whether a fetcher, subscriber or pusher asks for its own key by another name. By its own one is refused before the driver hears
+ * of it. The caller stays inside of the call while the driver has its ask, so what is bound there can be looked at. */
+static bool is_own_key(const hf_depot *depot, const hf_ask *ask)
+{
+    const hf_ask *call = ask->many != NULL ? &ask->many->whole : ask;
+    hf_str key = hf_slot_key(ask->slot);
+    return !hf_str_equal(key, hf_str_of_len(ask->key->bytes, ask->key->len)) &&
+           hf_depot_is_called_for(call->wait.fiber, depot, key);
+}
+
 hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask)
 {
     if (ask->slot == NULL) {
         ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
         if (ask->slot == NULL) {
             hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
+            return NULL;
+        }
+        if (!hf_list_is_empty(&depot->alias_order) && is_own_key(depot, ask)) {
+            const char *verb = ask->many != NULL ? "hf_depot_get_many" : ask->kind.verb;
+            hf_depot_answer(depot, ask, hf_depot_refuse_own(&ask->op, depot, verb));
             return NULL;
         }
     }

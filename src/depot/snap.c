@@ -1,5 +1,5 @@
 /* Entries, snapshots, and the memory of the depot. */
-#include "depot/depot_private.h"
+#include "depot/lists.h"
 
 /* ---- Entries ----------------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
  *
  * depot-U1  A key has at most one current subscription. One that is not current lands nothing.
  * depot-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
-#include "depot/depot_private.h"
+#include "depot/hearing.h"
 
 #include "fiber/verbs.h"
 
@@ -62,14 +62,7 @@ static hf_status sub_run(hf_work *work)
         atomic_store(&run->was_denied, status == HF_ERR_UNAVAILABLE);
         return status;
     }
-    hf_scope *scope = NULL;
-    HF_TRY(hf_scope_open(&scope, .name = depot->name));
-    status = hf_fork(scope, call_subscribe, run, .name = depot->name, .on = depot->options.on);
-    if (status == HF_OK) {
-        status = hf_join(scope);
-    }
-    (void)hf_scope_close(scope);
-    return status;
+    return hf_depot_attempt_of(depot, run->slot, hf_nanoseconds(0), call_subscribe, run);
 }
 
 static bool sub_end(hf_work *work, hf_status status, hf_failure_box *failure)
@@ -83,6 +76,15 @@ static bool sub_end(hf_work *work, hf_status status, hf_failure_box *failure)
 
 static void act_over(hf_depot *depot, hf_post *post);
 static void ring_again(hf_depot *depot, hf_depot_timer_node *timer);
+
+/* If it is watched it begins again, but not at once. */
+static void put_off(hf_depot *depot, hf_slot *slot)
+{
+    if (is_watched(slot)) {
+        slot->sub_timer.ring = ring_again;
+        hf_depot_timer(depot, &slot->sub_timer, hf_rt_now(depot->rt).ns + SECOND);
+    }
+}
 
 static void sub_unref(hf_work *work)
 {
@@ -243,11 +245,12 @@ static void act_over(hf_depot *depot, hf_post *post)
     slot->holds++;                                                                    /* until it was looked at */
     bool is_quiet = run->status == HF_OK && run->has_emitted && slot->flight == NULL; /* its end is not a failure */
     if (is_quiet) {
-        if (is_watched(slot)) {
-            slot->sub_timer.ring = ring_again;
-            hf_depot_timer(depot, &slot->sub_timer, hf_rt_now(depot->rt).ns + SECOND);
-        }
+        put_off(depot, slot);
     } else {
+        /* Without memory there may be none for a back-off either, and that there is nothing is no failure. */
+        if (run->status == HF_ERR_NOMEM || run->why == HF_REPLY_NOT_FOUND) {
+            put_off(depot, slot);
+        }
         if (run->status == HF_OK) {
             run->status = HF_ERR_INVALID;
             run->why = HF_REPLY_INVALID;
@@ -352,6 +355,7 @@ static void start(hf_depot *depot, hf_depot_flight *flight)
     hf_slot *slot = flight->slot;
     hf_sub_run *run = hf_rt_alloc(depot->rt, sizeof *run);
     if (run == NULL) {
+        put_off(depot, slot);
         hf_flight_fail(depot, flight, HF_ERR_NOMEM,
                        hf_box_new(depot->rt, HF_ERR_NOMEM, NULL, "hf_depot_get", "no memory for a fetch", NULL));
         return;
@@ -401,6 +405,7 @@ void hf_sub_board(hf_depot *depot, hf_depot_flight *flight)
     }
     if (run == NULL) {
         hf_heap_remove(&depot->timers, &flight->slot->sub_timer.node);
+        hf_flight_aim(depot, flight); /* it may have waited, and been invalidated meanwhile: the run would not know */
         start(depot, flight);
     } else if (run->is_landing) { /* what was landing does not serve all who wait: the next one may */
         run->is_landing = false;
@@ -438,6 +443,9 @@ static void begin_again(hf_depot *depot, hf_slot *slot)
         return;
     }
     hf_watch_again(depot, slot);
+    if (slot->flight == NULL) { /* no memory: without a pause the driver would come here again and again */
+        put_off(depot, slot);
+    }
 }
 
 static void look_at(hf_depot *depot, hf_slot *slot)
@@ -460,8 +468,11 @@ static void look_at(hf_depot *depot, hf_slot *slot)
     } else if (run != NULL && run->has_taken && !run->is_landing) { /* the key was being written when it came */
         land_reply(depot, run);
     }
-    if (slot->sub == NULL && slot->flight == NULL && watched) {
+    hf_depot_flight *flight = slot->flight;
+    if (slot->sub == NULL && flight == NULL && watched) {
         begin_again(depot, slot);
+    } else if (slot->sub == NULL && flight != NULL && !flight->is_landing && !hf_node_is_linked(&flight->node)) {
+        hf_flight_queue_again(depot, flight); /* it waited for a subscription that was dropped */
     }
     if (!watched) {
         hf_heap_remove(&depot->timers, &slot->sub_timer.node);

@@ -12,7 +12,7 @@
  * The revision of a tombstone is the one in the answer to the delete, or that of the value which was deleted. HTTP
  * dates are whole seconds: a value that was made in the second of the delete does not count. "Not found" leaves a
  * tombstone as it is. An invalidation lifts it: the caller wants what the origin has. */
-#include "depot/depot_private.h"
+#include "depot/outbox.h"
 
 /* The number in these digits; -1 = they are none. */
 static int number_at(const char *at, int len)

@@ -1,7 +1,7 @@
 /* The numbers of a depot: hf_depot_stat, and the panel in hf_metrics of its runtime. hf_metrics must not wait for the
  * driver, which may be its own caller. So it takes a glimpse: while nobody drives, the lock keeps everybody from
  * beginning, and the state stands still (depot-D1). */
-#include "depot/depot_private.h"
+#include "depot/hearing.h"
 
 #include "fiber/keyed/cache.h"
 

@@ -1,7 +1,7 @@
 /* Writing: put, patch, delete and create. A write is a row on the disk, folded into what is visible; send.c sends it to
  * the origin in its turn. A write that goes to the origin first is in the same order, but neither on the disk nor
  * folded. */
-#include "depot/depot_private.h"
+#include "depot/outbox.h"
 
 #include "base/canary.h"
 #include "fiber/verbs.h"

@@ -2,7 +2,9 @@
  * that a damaged index or a wrong page offers under another key is detected, like a flipped bit.
  *
  *     0        1        2          4             8             12
- *     version  table    0 (u16)    length (u32)  CRC32C (u32)  body ... */
+ *     version  table    0 (u16)    length (u32)  CRC32C (u32)  body ...
+ *
+ * The short header is the checksum alone. */
 #include "base/crc32c.h"
 #include "store/store_private.h"
 
@@ -38,6 +40,10 @@ void hf_record_seal(hf_table table, const hf_key *key, char *header, size_t body
     hf_assert((unsigned)table < HF_TABLE_COUNT && body_len <= UINT32_MAX);
     hf_assert(key->text.len <= HF_KEY_TEXT_LEN_MAX);
     unsigned char *h = (unsigned char *)header;
+    if (hf_table_info_of(table)->is_short) {
+        put_le(h, checksum(table, key, header + HF_RECORD_SHORT_LEN, body_len), 4);
+        return;
+    }
     h[0] = HF_RECORD_VERSION;
     h[1] = (unsigned char)table;
     put_le(h + 2, 0, 2);
@@ -48,9 +54,13 @@ void hf_record_seal(hf_table table, const hf_key *key, char *header, size_t body
 hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str value, hf_str *ret_body)
 {
     const unsigned char *h = (const unsigned char *)value.data;
+    size_t header_len = hf_record_header_len(table);
     const char *wrong = NULL;
-    if (value.len < HF_RECORD_HEADER_LEN) {
+    if (value.len < header_len) {
         wrong = "it is cut short";
+    } else if (header_len == HF_RECORD_SHORT_LEN) {
+        bool fits = get_le32(h) == checksum(table, key, h + header_len, value.len - header_len);
+        wrong = fits ? NULL : "its checksum does not fit";
     } else if (h[0] != HF_RECORD_VERSION) {
         wrong = "its version is unknown";
     } else if (h[1] != (unsigned char)table || h[2] != 0 || h[3] != 0) {
@@ -65,6 +75,6 @@ hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str va
         hf_key_format(table, key, text);
         return hf_fail(op, HF_ERR_INVALID, "the record %s is damaged: %s", text, wrong);
     }
-    *ret_body = (hf_str){value.data + HF_RECORD_HEADER_LEN, value.len - HF_RECORD_HEADER_LEN};
+    *ret_body = (hf_str){value.data + header_len, value.len - header_len};
     return HF_OK;
 }

@@ -274,6 +274,7 @@ typedef struct hf_table_info {
     bool has_a;       /* uses key.a */
     bool has_b;       /* uses key.b */
     bool has_value;   /* its rows have values; those of `due` and `name` are empty */
+    bool is_short;    /* its records have the short header */
 } hf_table_info;
 const hf_table_info *hf_table_info_of(hf_table table);
 
@@ -286,8 +287,15 @@ hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_
  * another key is bad too), body. */
 #define HF_RECORD_HEADER_LEN 12
 #define HF_RECORD_VERSION 1
+/* The CRC32C alone, for tables with many short values: the backend knows the length, the checksum covers the table, and the body says its version. */
+#define HF_RECORD_SHORT_LEN 4
 
-/* Writes the header for a body of `body_len` bytes that follows at header + HF_RECORD_HEADER_LEN. */
+static inline size_t hf_record_header_len(hf_table table)
+{
+    return hf_table_info_of(table)->is_short ? HF_RECORD_SHORT_LEN : HF_RECORD_HEADER_LEN;
+}
+
+/* Writes the header for a body of `body_len` bytes that follows at header + hf_record_header_len(table). */
 void hf_record_seal(hf_table table, const hf_key *key, char *header, size_t body_len);
 /* The body, within `value`. Fails: HF_ERR_INVALID with a message that names the record. */
 hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str value, hf_str *ret_body);

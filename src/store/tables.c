@@ -9,21 +9,21 @@ extern const char hf_schema_0003[];
 extern const char hf_schema_depot_0001[];
 
 static const hf_table_info TABLES[HF_TABLE_COUNT] = {
-    [HF_TABLE_META] = {"meta", true, false, false, true},
-    [HF_TABLE_JOURNAL] = {"journal", false, true, false, true},
-    [HF_TABLE_RUN] = {"run", false, true, false, true},
-    [HF_TABLE_HISTORY] = {"history", false, true, true, true},
-    [HF_TABLE_NAME] = {"name", false, true, true, false},
-    [HF_TABLE_DUE] = {"due", false, true, true, false},
-    [HF_TABLE_TASK] = {"task", true, true, false, true},
-    [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
-    [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
-    [HF_TABLE_BLOCK] = {"block", false, true, false, true},
-    [HF_TABLE_SUMMARY] = {"summary", false, true, false, true},
-    [HF_TABLE_ENTRY] = {"entry", true, false, false, true},
-    [HF_TABLE_SPACE] = {"space", true, false, false, true},
-    [HF_TABLE_PENDING] = {"pending", false, true, false, true},
-    [HF_TABLE_ALIAS] = {"alias", true, false, false, true},
+    [HF_TABLE_META] = {"meta", true, false, false, true, false},
+    [HF_TABLE_JOURNAL] = {"journal", false, true, false, true, false},
+    [HF_TABLE_RUN] = {"run", false, true, false, true, false},
+    [HF_TABLE_HISTORY] = {"history", false, true, true, true, false},
+    [HF_TABLE_NAME] = {"name", false, true, true, false, false},
+    [HF_TABLE_DUE] = {"due", false, true, true, false, false},
+    [HF_TABLE_TASK] = {"task", true, true, false, true, false},
+    [HF_TABLE_INBOX] = {"inbox", false, true, true, true, false},
+    [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true, false},
+    [HF_TABLE_BLOCK] = {"block", false, true, false, true, false},
+    [HF_TABLE_SUMMARY] = {"summary", false, true, false, true, false},
+    [HF_TABLE_ENTRY] = {"entry", true, false, false, true, true},
+    [HF_TABLE_SPACE] = {"space", true, false, false, true, true},
+    [HF_TABLE_PENDING] = {"pending", false, true, false, true, true},
+    [HF_TABLE_ALIAS] = {"alias", true, false, false, true, true},
 };
 
 _Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its entry");

@@ -47,20 +47,20 @@ int hf_sqlite_read_last_commit(hf_sqlite *store)
     return rc;
 }
 
-static int apply(hf_sqlite *store, const hf_write *write)
+static int step(sqlite3_stmt *statement, int rc)
 {
-    static const hf_statement STATEMENT_OF[] = {
-        [HF_WRITE_PUT] = HF_STATEMENT_PUT,
-        [HF_WRITE_DELETE] = HF_STATEMENT_DELETE,
-        [HF_WRITE_DELETE_RANGE] = HF_STATEMENT_DELETE_RANGE,
-    };
-    hf_assert((size_t)write->kind < HF_COUNT_OF(STATEMENT_OF));
-    bool is_range = write->kind == HF_WRITE_DELETE_RANGE;
-    if (!is_range && !hf_sqlite_fits(write->table, &write->key)) {
-        return SQLITE_OK; /* a delete of a key that cannot exist */
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(statement);
+        (void)sqlite3_reset(statement); /* returns the error of step again */
     }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int step_write(hf_sqlite *store, const hf_write *write, hf_statement which)
+{
+    bool is_range = write->kind == HF_WRITE_DELETE_RANGE;
     sqlite3_stmt *statement = NULL;
-    int rc = hf_sqlite_prepare(store, write->table, STATEMENT_OF[write->kind], &statement);
+    int rc = hf_sqlite_prepare(store, write->table, which, &statement);
     if (rc != SQLITE_OK) {
         return rc;
     }
@@ -70,11 +70,58 @@ static int apply(hf_sqlite *store, const hf_write *write)
     } else if (write->kind == HF_WRITE_PUT && hf_table_info_of(write->table)->has_value) {
         hf_sqlite_bind_bytes(statement, at, write->value, &rc);
     }
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(statement);
-        (void)sqlite3_reset(statement); /* returns the error of step again */
+    return step(statement, rc);
+}
+
+/* A new row of `entry`: the key gets the next number, and the value is at the end of its table. `*ret_is_new` false: the key is
+ * there. The number after the last one is kept in memory; one that a rollback gave back is not used again before the next opening. */
+static int put_new_entry(hf_sqlite *store, const hf_write *write, bool *ret_is_new)
+{
+    sqlite3_stmt *keys = NULL;
+    sqlite3_stmt *values = NULL;
+    int rc = hf_sqlite_prepare(store, write->table, HF_STATEMENT_PUT_KEY, &keys);
+    rc = rc == SQLITE_OK ? hf_sqlite_prepare(store, write->table, HF_STATEMENT_PUT_VALUE, &values) : rc;
+    if (rc == SQLITE_OK && store->entry_next == 0) {
+        int64_t last = 0;
+        rc = hf_sqlite_step_plain(store, HF_PLAIN_ENTRY_LAST, 0, &last);
+        store->entry_next = rc == SQLITE_OK ? last + 1 : 0;
     }
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    hf_assert(store->entry_next > 0);
+    hf_sqlite_bind_bytes(keys, 1, write->key.text, &rc);
+    rc = rc == SQLITE_OK ? sqlite3_bind_int64(keys, 2, store->entry_next) : rc;
+    rc = step(keys, rc);
+    *ret_is_new = rc == SQLITE_OK && sqlite3_changes(store->db) > 0;
+    if (*ret_is_new) {
+        rc = sqlite3_bind_int64(values, 1, store->entry_next++);
+        hf_sqlite_bind_bytes(values, 2, write->value, &rc);
+        rc = step(values, rc);
+    }
+    return rc;
+}
+
+static int apply(hf_sqlite *store, const hf_write *write)
+{
+    static const hf_statement STATEMENT_OF[] = {
+        [HF_WRITE_PUT] = HF_STATEMENT_PUT,
+        [HF_WRITE_DELETE] = HF_STATEMENT_DELETE,
+        [HF_WRITE_DELETE_RANGE] = HF_STATEMENT_DELETE_RANGE,
+    };
+    hf_assert((size_t)write->kind < HF_COUNT_OF(STATEMENT_OF));
+    if (write->kind != HF_WRITE_DELETE_RANGE && !hf_sqlite_fits(write->table, &write->key)) {
+        return SQLITE_OK; /* a delete of a key that cannot exist */
+    }
+    int rc = SQLITE_OK;
+    bool is_done = false;
+    if (write->table == HF_TABLE_ENTRY && write->kind == HF_WRITE_PUT) {
+        rc = put_new_entry(store, write, &is_done);
+    } else if (write->table == HF_TABLE_ENTRY) {
+        rc = step_write(store, write,
+                        write->kind == HF_WRITE_DELETE ? HF_STATEMENT_DELETE_VALUE : HF_STATEMENT_DELETE_RANGE_VALUES);
+    }
+    return rc == SQLITE_OK && !is_done ? step_write(store, write, STATEMENT_OF[write->kind]) : rc;
 }
 
 static int apply_all(hf_sqlite *store, const hf_store_request *request)

@@ -100,6 +100,11 @@ typedef enum hf_statement {
     HF_STATEMENT_SCAN,
     HF_STATEMENT_SCAN_BACKWARDS,
     HF_STATEMENT_SCAN_KEYS, /* the keys alone; values are empty */
+    /* Of a table whose keys and values are two tables. */
+    HF_STATEMENT_PUT_KEY,             /* with the number of its value, unless it is there */
+    HF_STATEMENT_PUT_VALUE,           /* by its number */
+    HF_STATEMENT_DELETE_VALUE,        /* before its key */
+    HF_STATEMENT_DELETE_RANGE_VALUES, /* before their keys */
     HF_STATEMENT_COUNT
 } hf_statement;
 
@@ -107,6 +112,7 @@ typedef enum hf_plain_statement {
     HF_PLAIN_BEGIN,
     HF_PLAIN_COMMIT,
     HF_PLAIN_ROLLBACK,
+    HF_PLAIN_ENTRY_LAST,   /* greatest number of a value in `entry`, or NULL */
     HF_PLAIN_JOURNAL_LAST, /* greatest number in the journal, or NULL */
     HF_PLAIN_MARK_GET,
     HF_PLAIN_MARK_PUT,
@@ -141,6 +147,7 @@ typedef struct hf_sqlite {
     uint64_t commits;         /* since open */
     uint64_t checkpoints;     /* since open */
     hf_sqlite_backup backup;  /* the one under way */
+    int64_t entry_next;       /* number of the next new value in `entry`; 0 = not known yet */
     sqlite3_stmt *plain[HF_PLAIN_COUNT]; /* prepared when first used */
     bool is_older;                       /* only read: the file lacks tables of later versions */
     sqlite3_stmt *statements[HF_TABLE_COUNT][HF_STATEMENT_COUNT]; /* the same */

@@ -3,7 +3,7 @@
  *
  *     number        id = a                       journal, run, name_log, block, summary; pending
  *     packed        id = a * 2^20 + b            history: 0 <= a < 2^42, 0 <= b < 2^20
- *     text          text                         meta; entry, space, alias
+ *     text          text                         meta; entry, space, alias. entry is two tables: keys with a number, and values by number
  *     text, number  text, a                      task
  *     two numbers   a, b                         name, due, inbox
  *
@@ -32,11 +32,25 @@ typedef enum key_shape { SHAPE_NUMBER, SHAPE_PACKED, SHAPE_TEXT, SHAPE_TEXT_NUMB
     }
 #define RANGE(columns, first, second) " WHERE (" columns ") >= (" first ") AND (" columns ") < (" second ")"
 #define REPLACE(table, values) "INSERT OR REPLACE INTO " table " VALUES (" values ")"
-/* A row that is replaced keeps its row number: its index does not change. */
-#define UPDATE(table, column) \
-    "INSERT INTO " table " VALUES (?1, ?2) ON CONFLICT (" column ") DO UPDATE SET v = excluded.v"
 #define ONE(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", REPLACE(table, "?1, ?2"), "v")
-#define INDEXED(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", UPDATE(table, column), "v")
+/* A row that is replaced keeps its number, so `keys` does not change. */
+#define APART(table, keys)                                                                                            \
+    {                                                                                                                 \
+        [HF_STATEMENT_PUT_KEY] = ("INSERT INTO " keys " VALUES (?1, ?2) ON CONFLICT (text) DO NOTHING"),              \
+        [HF_STATEMENT_PUT_VALUE] = ("INSERT OR REPLACE INTO " table " VALUES (?1, ?2)"),                              \
+        [HF_STATEMENT_PUT] = ("INSERT OR REPLACE INTO " table " SELECT id, ?2 FROM " keys " WHERE text = ?1"),        \
+        [HF_STATEMENT_DELETE_VALUE] = ("DELETE FROM " table " WHERE id = (SELECT id FROM " keys " WHERE text = ?1)"), \
+        [HF_STATEMENT_DELETE] = ("DELETE FROM " keys " WHERE text = ?1"),                                             \
+        [HF_STATEMENT_DELETE_RANGE_VALUES] =                                                                          \
+            ("DELETE FROM " table " WHERE id IN (SELECT id FROM " keys RANGE("text", "?1", "?2") ")"),                \
+        [HF_STATEMENT_DELETE_RANGE] = ("DELETE FROM " keys RANGE("text", "?1", "?2")),                                \
+        [HF_STATEMENT_GET] = ("SELECT v FROM " keys " CROSS JOIN " table " USING (id) WHERE text = ?1"),              \
+        [HF_STATEMENT_SCAN] = ("SELECT text, v FROM " keys " CROSS JOIN " table                                       \
+                               " USING (id)" RANGE("text", "?1", "?2") " ORDER BY text"),                             \
+        [HF_STATEMENT_SCAN_BACKWARDS] = ("SELECT text, v FROM " keys " CROSS JOIN " table                             \
+                                         " USING (id)" RANGE("text", "?1", "?2") " ORDER BY text DESC"),              \
+        [HF_STATEMENT_SCAN_KEYS] = ("SELECT text, x'' FROM " keys RANGE("text", "?1", "?2") " ORDER BY text"),        \
+    }
 #define TWO(table, a, b) \
     STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", REPLACE(table, "?1, ?2, ?3"), "v")
 #define BARE(table, a, b) \
@@ -57,7 +71,7 @@ static const struct {
     [HF_TABLE_NAME_LOG] = {SHAPE_NUMBER, ONE("name_log", "id")},
     [HF_TABLE_BLOCK] = {SHAPE_NUMBER, ONE("block", "id")},
     [HF_TABLE_SUMMARY] = {SHAPE_NUMBER, ONE("summary", "id")},
-    [HF_TABLE_ENTRY] = {SHAPE_TEXT, INDEXED("entry", "text")},
+    [HF_TABLE_ENTRY] = {SHAPE_TEXT, APART("entry", "entry_key")},
     [HF_TABLE_SPACE] = {SHAPE_TEXT, ONE("space", "text")},
     [HF_TABLE_PENDING] = {SHAPE_NUMBER, ONE("pending", "id")},
     [HF_TABLE_ALIAS] = {SHAPE_TEXT, ONE("alias", "text")},
@@ -69,6 +83,7 @@ static const char *const PLAIN[HF_PLAIN_COUNT] = {
     [HF_PLAIN_BEGIN] = "BEGIN IMMEDIATE",
     [HF_PLAIN_COMMIT] = "COMMIT",
     [HF_PLAIN_ROLLBACK] = "ROLLBACK",
+    [HF_PLAIN_ENTRY_LAST] = "SELECT max(id) FROM entry",
     [HF_PLAIN_JOURNAL_LAST] = "SELECT max(id) FROM journal",
     [HF_PLAIN_MARK_GET] = "SELECT number FROM mark WHERE id = 1",
     [HF_PLAIN_MARK_PUT] = "INSERT OR REPLACE INTO mark VALUES (1, ?1)",
@@ -87,6 +102,7 @@ int hf_sqlite_prepare(hf_sqlite *store, hf_table table, hf_statement which, sqli
 {
     hf_assert(hf_table_set_has(store->base.tables, table) && (unsigned)which < HF_STATEMENT_COUNT);
     sqlite3_stmt **kept = &store->statements[table][which];
+    hf_assert(TABLES[table].sql[which] != NULL);
     int rc = prepare(store, TABLES[table].sql[which], kept);
     hf_assert(rc != SQLITE_OK || *kept != NULL);
     *ret_statement = *kept;

@@ -27,7 +27,9 @@ typedef enum trick {
     ASKS_ITSELF, /* calls the depot about the key that it is called for */
     ASKS_FORKED, /* the same in a fiber that it forks */
     WRITES_ITSELF,
-    CLOSES /* the depot */
+    LEAVES_SCOPE, /* open */
+    SETS_LOCAL,   /* a local value of the fiber, which is the depot's */
+    CLOSES        /* the depot */
 } trick;
 
 typedef struct origin {
@@ -104,6 +106,16 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
     case WRITES_ITSELF:
         note(o, hf_depot_put(o->depot, key_of("A"), "mine", 4));
         break;
+    case LEAVES_SCOPE: {
+        hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .name = "left"));
+        break;
+    }
+    case SETS_LOCAL: {
+        static const hf_local WORD = {"word"};
+        HF_IGNORE(hf_local_set(&WORD, o)); /* threads of a pool are refused */
+        break;
+    }
     case CLOSES:
         note(o, hf_depot_close(o->depot));
         break;
@@ -252,9 +264,13 @@ static const struct {
     {LARGE, HF_ERR_TOO_BIG, "a value has 1001 bytes: the depot takes 1000", HF_OK, ""},
     {NEGATIVE_AGE, HF_ERR_INVALID, "hf_reply_max_age was given a negative span", HF_OK, ""},
     {NEGATIVE_PAUSE, HF_ERR_INVALID, "no negative span", HF_OK, ""},
-    {ASKS_ITSELF, HF_OK, "", HF_ERR_MISUSE, "hf_depot_get was called by the fetcher or pusher of depot 'users' about"},
-    {ASKS_FORKED, HF_OK, "", HF_ERR_MISUSE, "hf_depot_get was called by the fetcher or pusher of depot 'users' about"},
-    {WRITES_ITSELF, HF_OK, "", HF_ERR_MISUSE, "hf_depot_put was called by the fetcher or pusher"},
+    {ASKS_ITSELF, HF_OK, "", HF_ERR_MISUSE,
+     "hf_depot_get was called by the fetcher, subscriber or pusher of depot 'users' about"},
+    {ASKS_FORKED, HF_OK, "", HF_ERR_MISUSE,
+     "hf_depot_get was called by the fetcher, subscriber or pusher of depot 'users' about"},
+    {WRITES_ITSELF, HF_OK, "", HF_ERR_MISUSE, "hf_depot_put was called by the fetcher, subscriber or pusher"},
+    {LEAVES_SCOPE, HF_ERR_MISUSE, "returned with a scope still open", HF_OK, ""},
+    {SETS_LOCAL, HF_OK, "", HF_OK, ""},
     {CLOSES, HF_OK, "", HF_ERR_MISUSE, "must be closed by the fiber or thread that opened it"},
 };
 

@@ -13,6 +13,7 @@
 #define HF_TESTS_DEPOT_DISK_H
 
 #include "rig.h"
+#include "depot/outbox.h"
 
 #include "support/vfs.h"
 

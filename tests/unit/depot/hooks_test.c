@@ -556,6 +556,35 @@ static hf_status refused(void *arg)
     return HF_OK;
 }
 
+/* A write that has no row any more when it is answered: without a synced commit a power cut would bring the value from before it
+ * back, and nothing would be sent again. */
+static hf_status answers_without_row(void *arg)
+{
+    (void)arg;
+    for (int is_dropped = 0; is_dropped < 2; is_dropped++) {
+        table *t = table_new();
+        origin o = {.value = "1", .push_takes = hf_seconds(1)};
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(open_on(&o, t, &depot));
+        HF_TRY(hf_depot_put(depot, key_of("A"), "2", 1));
+        HF_TRY(hf_sleep(hf_milliseconds(300)));
+        HF_CHECK(o.pushes == 1);
+        if (is_dropped) {
+            HF_TRY(hf_depot_invalidate(depot, key_of("A"), .hard = true, .drop_pending = true));
+            GET(depot, "A", "1", .fresh = HF_FRESH_CACHED);
+        }
+        HF_CHECK(count_kind(t, HF_SOURCE_PENDING) == 1 - is_dropped);
+        int synced = t->synced;
+        HF_TRY(hf_sleep(hf_seconds(2)));
+        HF_CHECK(o.pushes == 1 && count_kind(t, HF_SOURCE_PENDING) == 0);
+        HF_CHECK_SAY(t->synced == synced + is_dropped, "%d commits were synced", t->synced - synced);
+        HF_TRY(hf_depot_close(depot));
+        depot = NULL;
+        free(t);
+    }
+    return HF_OK;
+}
+
 static hf_body trace;
 
 static void one_seed(uint64_t seed)
@@ -572,6 +601,7 @@ static void one_seed(uint64_t seed)
     }
 
 SIMULATED(DP9_a_table_of_the_user_survives_restarts, restarts, 50)
+SIMULATED(DP9_the_answer_to_a_write_that_was_dropped_is_synced, answers_without_row, 50)
 SIMULATED(reads_that_wait_are_one_call, many_reads, 20)
 SIMULATED(DP7_failures_go_to_those_who_asked, failing, 50)
 SIMULATED(changes_from_outside_are_seen, changed, 50)
@@ -582,6 +612,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(DP9_a_table_of_the_user_survives_restarts),
+        cmocka_unit_test(DP9_the_answer_to_a_write_that_was_dropped_is_synced),
         cmocka_unit_test(reads_that_wait_are_one_call),
         cmocka_unit_test(DP7_failures_go_to_those_who_asked),
         cmocka_unit_test(changes_from_outside_are_seen),

@@ -275,6 +275,39 @@ static hf_status read_options(void *arg)
     return HF_OK;
 }
 
+typedef struct lister {
+    hf_depot *depot;
+    hf_status status;
+} lister;
+
+static hf_status read_once(void *arg)
+{
+    lister *one = arg;
+    hf_items *items = NULL;
+    one->status = hf_depot_list(one->depot, list_key("L"), &items);
+    hf_items_free(items);
+    return HF_OK;
+}
+
+/* A cancel in the moment when the origin says that a member does not exist: the list is not what does not exist. */
+static hf_status read_canceled(void *arg)
+{
+    (void)arg;
+    origin o = {.lists = {{"L", "nobody,denied", NULL}}, .user_takes = hf_seconds(1)};
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(open_depot(&o, &depot));
+    lister one = {depot, HF_ERR_AGAIN};
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_DISCARD));
+    HF_TRY(hf_fork(scope, read_once, &one));
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_scope_cancel(scope));
+    HF_IGNORE(hf_join(scope));
+    HF_TRY(hf_scope_close(scope));
+    HF_CHECK_SAY(one.status == HF_OK || one.status == HF_ERR_CANCELED, "%s", hf_status_name(one.status));
+    return HF_OK;
+}
+
 /* A list of our own, longer than a batch; and one that is too long as a whole. */
 static hf_status read_many(void *arg)
 {
@@ -963,6 +996,7 @@ static void one_seed(uint64_t seed)
 
 SIMULATED(a_list_is_read_with_its_members_and_cycles_are_cut, read_lists, 20)
 SIMULATED(lists_and_members_are_as_fresh_as_asked_for, read_options, 50)
+SIMULATED(DP7_a_list_that_is_canceled_does_not_fail_as_a_member_does, read_canceled, 200)
 SIMULATED(DP8_lists_are_read_in_batches_and_bounded, read_many, 3)
 SIMULATED(DP3_DP5_records_do_not_undo_what_came_later, records, 20)
 SIMULATED(DP8_stirs_are_bounded, many_stirs, 3)
@@ -977,6 +1011,7 @@ SIMULATED(depot_R1_cycles_of_lists_leave_nothing_behind, watch_cycles, 50)
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_list_is_read_with_its_members_and_cycles_are_cut),
     cmocka_unit_test(lists_and_members_are_as_fresh_as_asked_for),
+    cmocka_unit_test(DP7_a_list_that_is_canceled_does_not_fail_as_a_member_does),
     cmocka_unit_test(DP8_lists_are_read_in_batches_and_bounded),
     cmocka_unit_test(DP3_DP5_records_do_not_undo_what_came_later),
     cmocka_unit_test(DP8_stirs_are_bounded),

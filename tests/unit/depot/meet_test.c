@@ -11,8 +11,9 @@ typedef struct naming {
     char old[HF_DEPOT_ID_LEN_MAX];
     size_t old_len; /* a record of this key comes with "named", once more as "named" itself */
     int fetches;
-    hf_status own; /* of a get of the key that is being fetched */
+    hf_status own; /* of a get of the key that is being fetched ... */
     hf_depot *depot;
+    bool by_old; /* ... by its old name */
 } naming;
 
 static hf_depot_key key_of(const char *id)
@@ -29,10 +30,13 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
     }
     if (n->depot != NULL) {
         hf_depot_result result;
-        HF_CHECK(hf_depot_get_many(n->depot, &request->key, 1, &result, .fresh = HF_FRESH_NOW) == HF_OK);
+        hf_depot_key key = n->by_old ? hf_depot_key_of_bytes("ns", "t", n->old, n->old_len) : request->key;
+        HF_CHECK(hf_depot_get_many(n->depot, &key, 1, &result, .fresh = HF_FRESH_NOW) == HF_OK);
         n->own = result.status;
+        hf_value *value = NULL;
+        HF_CHECK(hf_depot_get(n->depot, key, &value, .fresh = HF_FRESH_NOW) == n->own && value == NULL);
     }
-    if (n->old_len > 0) {
+    if (n->old_len > 0 && !n->by_old) {
         hf_depot_key old = hf_depot_key_of_bytes("ns", "t", n->old, n->old_len);
         HF_TRY(hf_reply_add(reply, old, "by the old name", 15));
         HF_TRY(hf_reply_add(reply, key_of("other"), "other", 5));
@@ -147,6 +151,54 @@ TRACE(depot_D7_a_record_under_the_old_name_of_the_fetched_key_is_left_out)
     return HF_OK;
 }
 
+/* ---- Records and "not modified" ----------------------------------------------------------------------------------- */
+
+typedef struct slow {
+    int fetches;
+    char etags[4][8]; /* that were asked with */
+} slow;
+
+/* "k" is x, and so it says after 2 seconds; the list "l" brings it as y at once. */
+static hf_status fetch_slowly(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    slow *s = state;
+    hf_depot_key key = key_of("k");
+    if (*(const char *)request->key.id == 'l') {
+        HF_TRY(hf_reply_add(reply, key, "y", 1, .etag = "y"));
+        return hf_reply_list(reply, &key, 1);
+    }
+    const char *etag = request->etag != NULL ? request->etag : "";
+    (void)snprintf(s->etags[s->fetches % 4], sizeof s->etags[0], "%s", etag);
+    s->fetches++;
+    HF_TRY(hf_sleep(hf_seconds(2)));
+    if (strcmp(etag, "x") == 0) {
+        return hf_reply_not_modified(reply);
+    }
+    HF_TRY(hf_reply_etag(reply, "x"));
+    return hf_reply_value(reply, "x", 1);
+}
+
+TRACE(DP2_not_modified_is_about_the_value_that_was_asked_with)
+{
+    slow s = {0};
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    HF_AUTO(hf_value_unref) hf_value *list = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(rig_open(&depot, .fetch = fetch_slowly, .state = &s));
+    HF_TRY(hf_depot_get(depot, key_of("k"), &value));
+    hf_value_unref(value);
+    value = NULL;
+    HF_TRY(hf_sleep(hf_minutes(6)));
+    HF_TRY(hf_depot_prefetch(depot, key_of("k"))); /* with x */
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_depot_get(depot, key_of("l"), &list));
+    HF_TRY(hf_depot_get(depot, key_of("k"), &value, .fresh = HF_FRESH_OR_STALE)); /* joins it */
+    HF_CHECK_SAY(rig_is_text(value, "x") && s.fetches == 3 && strcmp(s.etags[1], "x") == 0 &&
+                     strcmp(s.etags[2], "y") == 0,
+                 "%.*s, %d fetches", (int)hf_value_len(value), (const char *)hf_value_data(value), s.fetches);
+    return HF_OK;
+}
+
 /* ---- Converters -------------------------------------------------------------------------------------------------- */
 
 static hf_status decode(void *state, const hf_value *bytes, hf_value **ret_object)
@@ -209,13 +261,57 @@ TRACE(a_fetcher_that_asks_for_its_own_key_among_many_is_refused)
     return HF_OK;
 }
 
+TRACE(depot_D7_a_fetcher_that_asks_for_its_own_key_by_the_old_name_is_refused)
+{
+    naming n = {.by_old = true};
+    hf_depot_id id;
+    HF_AUTO(hf_depot_write_free) hf_depot_write *write = NULL;
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(rig_open(&depot, .fetch = fetch, .push = push, .state = &n));
+    HF_TRY(hf_depot_create(depot, hf_depot_key_of("ns", "t", NULL), "v", 1, &id, .ret_write = &write));
+    HF_TRY(hf_depot_write_wait(write));
+    memcpy(n.old, id.bytes, id.len);
+    n.old_len = id.len;
+    n.depot = depot;
+    int64_t before = rig_now();
+    HF_TRY(hf_depot_get(depot, key_of("named"), &value, .fresh = HF_FRESH_NOW));
+    HF_CHECK_SAY(n.own == HF_ERR_MISUSE && n.fetches == 1 && rig_now() == before, "%s, %d fetches",
+                 hf_status_name(n.own), n.fetches);
+    return HF_OK;
+}
+
+TRACE(DP10_a_fetch_that_waits_for_its_turn_does_not_begin_offline)
+{
+    origin o = {.value = "v", .takes = hf_seconds(1)};
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(rig_open(&depot, .fetch = rig_fetch, .state = &o, .fetch_max = 1));
+    rig_asker first = {.depot = depot, .id = "A", .text = "v"};
+    rig_asker second = {.depot = depot, .id = "B"};
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, rig_ask, &first));
+    HF_TRY(hf_sleep(hf_milliseconds(10)));
+    HF_TRY(hf_fork(scope, rig_ask, &second));
+    HF_TRY(hf_sleep(hf_milliseconds(10)));
+    HF_TRY(hf_depot_online(depot, false));
+    HF_TRY(hf_join(scope));
+    HF_CHECK(first.status == HF_OK && o.fetches == 1); /* what is under way goes on */
+    HF_CHECK_SAY(second.status == HF_ERR_UNAVAILABLE && second.took < hf_seconds(1).ns, "%s",
+                 hf_status_name(second.status));
+    return HF_OK;
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(depot_R2_a_list_that_gets_another_name_is_watched_on),
     cmocka_unit_test(depot_R2_a_member_that_gets_another_name_is_heard_of),
     cmocka_unit_test(depot_D7_a_record_under_the_old_name_of_the_fetched_key_is_left_out),
+    cmocka_unit_test(DP2_not_modified_is_about_the_value_that_was_asked_with),
     cmocka_unit_test(depot_C1_lists_are_not_decoded_and_their_members_are),
     cmocka_unit_test(pages_and_names_of_the_origin_need_a_fetcher),
     cmocka_unit_test(a_fetcher_that_asks_for_its_own_key_among_many_is_refused),
+    cmocka_unit_test(DP10_a_fetch_that_waits_for_its_turn_does_not_begin_offline),
+    cmocka_unit_test(depot_D7_a_fetcher_that_asks_for_its_own_key_by_the_old_name_is_refused),
 };
 
 int main(int argc, char **argv)

@@ -139,6 +139,74 @@ static hf_status scene_subscribe(void *arg)
     return hf_depot_close(depot);
 }
 
+/* ---- Without memory for a while ---------------------------------------------------------------------------------- */
+
+static struct {
+    int begun;
+    int looks; /* of the driver, while there is no memory */
+    bool has_none;
+} line;
+
+/* The driver asks for the origin each time that it looks whether a subscription may begin. */
+static unsigned origin_of(void *state, hf_depot_key key)
+{
+    enum { TOO_OFTEN = 1000 };
+    (void)state;
+    (void)key;
+    if (line.has_none && ++line.looks == TOO_OFTEN) {
+        hf_sim_fail_allocation(run.env, 0, false); /* else the test would not end */
+    }
+    return 0;
+}
+
+static hf_status follow_line(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    line.begun++;
+    return subscribe(state, request, reply);
+}
+
+/* The subscription ends while nothing can be allocated. */
+static hf_status scene_none(void *arg)
+{
+    (void)arg;
+    hf_depot *depot = NULL;
+    hf_watcher *watcher = NULL;
+    hf_depot_event event;
+    memset(&line, 0, sizeof line);
+    HF_TRY(hf_depot_open("users", &depot, .subscribe = follow_line, .origin_of = origin_of));
+    HF_TRY(hf_depot_watch(depot, key_of("a"), &watcher));
+    HF_TRY(hf_sleep(hf_milliseconds(100)));
+    HF_CHECK(line.begun == 1);
+    line.has_none = true;
+    hf_sim_fail_allocation(run.env, run.nth, true); /* at another point each time */
+    HF_IGNORE(hf_depot_invalidate(depot, key_of("a")));
+    HF_IGNORE(hf_sleep(hf_seconds(20)));
+    HF_CHECK_SAY(line.looks < 100, "the driver looked %d times in 20 seconds", line.looks);
+    hf_sim_fail_allocation(run.env, 0, false);
+    line.has_none = false;
+    HF_TRY(hf_sleep(hf_minutes(2)));
+    while (hf_watcher_next(watcher, &event, .timeout = hf_milliseconds(1)) == HF_OK) {
+        hf_value_unref(event.value);
+    }
+    hf_status next = hf_watcher_next(watcher, &event, .timeout = hf_minutes(1));
+    HF_CHECK_SAY(next == HF_OK && event.kind == HF_DEPOT_DATA, "the subscription has stopped: %s",
+                 hf_status_name(next));
+    hf_value_unref(next == HF_OK ? event.value : NULL);
+    HF_CHECK(hf_watcher_close(watcher) == HF_OK);
+    return hf_depot_close(depot);
+}
+
+static void a_subscription_waits_for_memory_without_haste(void **state)
+{
+    (void)state;
+    for (run.nth = 1; run.nth <= 30 && hf_checks_failed() == 0; run.nth++) {
+        run.env = hf_sim_begin(run.nth);
+        hf_runtime_options options = hf_sim_runtime_options(run.env, 1);
+        HF_CHECK_SAY(hf_run_with(scene_none, NULL, &options) == HF_OK, "from allocation %d on", (int)run.nth);
+        hf_sim_end(run.env, NULL);
+    }
+}
+
 static void sweep(const char *what, hf_body scene)
 {
     hf_op op;
@@ -175,6 +243,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(every_allocation_of_many_keys_may_fail),
         cmocka_unit_test(every_allocation_of_subscriptions_may_fail),
+        cmocka_unit_test(a_subscription_waits_for_memory_without_haste),
     };
     return hf_test_main("depot nomem read", TESTS, HF_COUNT_OF(TESTS), argc, argv);
 }

@@ -196,6 +196,35 @@ TRACE(C9_a_refused_write_is_rolled_back_kept_with_its_reason_and_retried_or_drop
     return HF_OK;
 }
 
+/* Fetches are thrown away for changes of the key, and this is none: neither the base nor what is visible changes. */
+TRACE(DP7_sending_a_write_again_by_hand_does_not_make_a_fetch_fly_again)
+{
+    for (int is_dead = 0; is_dead < 2; is_dead++) {
+        origin o = {.value = "base", .takes = hf_milliseconds(500), .is_down = true};
+        o.why = is_dead ? HF_REPLY_DENIED : HF_REPLY_NETWORK;
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        HF_TRY(rig_put(depot, "A", "mine"));
+        HF_TRY(hf_sleep(hf_milliseconds(300)));
+        HF_CHECK(o.pushes == 1 && rig_counts(depot).dead == (uint64_t)is_dead);
+        o.is_down = false;
+        o.push_takes = hf_minutes(1); /* its answer would be a change */
+        rig_asker askers[2] = {{.depot = depot, .id = "A", .options = {.fresh = HF_FRESH_NOW}}};
+        askers[1] = askers[0];
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, rig_ask, &askers[0]));
+        HF_TRY(hf_sleep(hf_milliseconds(100)));
+        HF_TRY(is_dead ? hf_depot_drop(depot, 1) : hf_depot_retry(depot, 1));
+        HF_TRY(hf_sleep(hf_milliseconds(100)));
+        HF_TRY(hf_fork(scope, rig_ask, &askers[1]));
+        HF_TRY(hf_join(scope));
+        HF_CHECK(askers[0].status == HF_OK && askers[1].status == HF_OK && o.pushes == 2 - is_dead);
+        HF_CHECK_SAY(o.fetches == 1, "%d fetches, dead %d", o.fetches, is_dead);
+    }
+    return HF_OK;
+}
+
 static hf_status join_values(void *state, const hf_value *value, const void *patch, size_t len, hf_value **ret_value)
 {
     char text[64];
@@ -392,6 +421,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C8_the_breaker_follows_its_table_on_a_whole_depot),
     cmocka_unit_test(C9_writes_wait_while_the_depot_is_offline_survive_a_restart_and_arrive_in_order),
     cmocka_unit_test(C9_a_refused_write_is_rolled_back_kept_with_its_reason_and_retried_or_dropped_by_hand),
+    cmocka_unit_test(DP7_sending_a_write_again_by_hand_does_not_make_a_fetch_fly_again),
     cmocka_unit_test(C9_conflicts_are_settled_by_the_policy_of_the_write),
     cmocka_unit_test(C9_preconditions_modes_and_verbs),
     cmocka_unit_test(C9_two_puts_within_150_ms_are_one_write_unless_the_first_was_sent),

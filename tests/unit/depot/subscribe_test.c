@@ -21,6 +21,8 @@ typedef struct origin {
     bool says_nothing;
     bool is_replaced; /* the last one may still be leaving when the next begins */
     char etag[16];    /* of the last request */
+    hf_depot *asks;   /* the subscriber asks this depot for its own key */
+    hf_status own;    /* what it was told */
 } origin;
 
 static hf_status follow(origin *o, hf_reply *reply)
@@ -49,6 +51,11 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
     o->running++;
     HF_CHECK_SAY(o->running == 1 || o->is_replaced, "DP1 two subscriptions of a key at once");
     (void)snprintf(o->etag, sizeof o->etag, "%s", request->etag != NULL ? request->etag : "");
+    if (o->asks != NULL) {
+        hf_value *value = NULL;
+        o->own = hf_depot_get(o->asks, request->key, &value, .fresh = HF_FRESH_NOW);
+        HF_CHECK(value == NULL && strstr(hf_error_text(), "about the key that it is called for") != NULL);
+    }
     hf_status status = o->says_nothing ? HF_OK : follow(o, reply);
     o->running--;
     o->ended++;
@@ -271,6 +278,100 @@ static hf_status invalidated(void *arg)
     return HF_OK;
 }
 
+typedef struct getting {
+    hf_depot *depot;
+    hf_status status;
+} getting;
+
+static hf_status get_now(void *arg)
+{
+    getting *one = arg;
+    one->status = get_status(one->depot, "A", HF_FRESH_NOW);
+    return HF_OK;
+}
+
+static hf_status get_within(void *arg)
+{
+    getting *one = arg;
+    one->status = get_status(one->depot, "A", HF_FRESH_OR_STALE);
+    return HF_OK;
+}
+
+/* Who waits for a subscription that is replaced gets the first reply of the next one. */
+static hf_status invalidated_under_a_get(void *arg)
+{
+    (void)arg;
+    for (int what = 0; what < 3; what++) {
+        origin o = {.first = hf_seconds(1), .value = 1, .is_replaced = true};
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(open_depot(&o, &depot));
+        getting one = {depot, HF_ERR_AGAIN};
+        hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, get_now, &one));
+        HF_TRY(hf_sleep(hf_milliseconds(500)));
+        HF_TRY(what == 0   ? hf_depot_invalidate(depot, key_of("A"))
+               : what == 1 ? hf_depot_invalidate(depot, key_of("A"), .hard = true)
+                           : hf_depot_invalidate_namespace(depot, "acme"));
+        HF_TRY(hf_sleep(hf_seconds(2)));
+        HF_CHECK_SAY(one.status == HF_OK && o.begun == 2, "%s, %d begun", hf_status_name(one.status), o.begun);
+        HF_CHECK(hf_scope_cancel(scope) == HF_OK);
+        HF_IGNORE(hf_join(scope));
+        HF_TRY(hf_scope_close(scope));
+    }
+    return HF_OK;
+}
+
+/* One that waits for its turn while its key is invalidated does not ask with the etag of the value that is gone: "not modified" would
+ * be about nothing. */
+static hf_status invalidated_in_the_queue(void *arg)
+{
+    (void)arg;
+    origin o = {.value = 1, .is_replaced = true};
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(hf_depot_open("users", &depot, .subscribe = subscribe, .state = &o, .fetch_max = 1));
+    GET(depot, "A", "1", .fresh = HF_FRESH_CACHED);
+    HF_TRY(hf_sleep(hf_minutes(6)));
+    o.first = hf_seconds(1);
+    HF_AUTO(hf_watcher_close) hf_watcher *other = NULL;
+    HF_TRY(hf_depot_watch(depot, key_of("B"), &other)); /* has the turn */
+    HF_TRY(hf_sleep(hf_milliseconds(100)));
+    getting one = {depot, HF_ERR_AGAIN};
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, get_within, &one));
+    HF_TRY(hf_sleep(hf_milliseconds(100)));
+    HF_CHECK(o.begun == 2);
+    HF_TRY(hf_depot_invalidate(depot, key_of("A"), .hard = true));
+    HF_TRY(hf_join(scope));
+    HF_TRY(hf_scope_close(scope));
+    HF_CHECK_SAY(one.status == HF_OK && o.begun == 3 && o.etag[0] == '\0', "%s, asked with '%s'",
+                 hf_status_name(one.status), o.etag);
+    return HF_OK;
+}
+
+static hf_status says_no(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)request;
+    (void)reply;
+    ++*(int *)state;
+    return HF_ERR_NOT_FOUND;
+}
+
+/* It may come to be: the origin is asked again, but not without a pause. */
+static hf_status absent(void *arg)
+{
+    (void)arg;
+    int begun = 0;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(hf_depot_open("users", &depot, .subscribe = says_no, .state = &begun));
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = NULL;
+    HF_TRY(hf_depot_watch(depot, key_of("A"), &watcher));
+    HF_TRY(hf_sleep(hf_milliseconds(10500)));
+    HF_CHECK_SAY(begun == 11, "%d begun in 10 seconds", begun);
+    return HF_OK;
+}
+
 /* Fetches at once: those that wait for a first reply count, live ones do not. */
 static hf_status many_keys(void *state, const hf_fetch_request *request, hf_reply *reply)
 {
@@ -339,6 +440,20 @@ static hf_status refused(void *arg)
     return HF_OK;
 }
 
+/* It would wait for its own reply. */
+static hf_status asks_itself(void *arg)
+{
+    (void)arg;
+    origin o = {.value = 1};
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(open_depot(&o, &depot));
+    o.asks = depot;
+    int64_t before = hf_now(NULL).ns;
+    GET(depot, "A", "1", .fresh = HF_FRESH_CACHED);
+    HF_CHECK(o.own == HF_ERR_MISUSE && hf_now(NULL).ns == before);
+    return HF_OK;
+}
+
 static hf_body trace;
 
 static void one_seed(uint64_t seed)
@@ -359,8 +474,12 @@ SIMULATED(S13_one_subscription_while_a_key_is_watched, watched, 100)
 SIMULATED(DP10_a_subscription_that_fails_begins_again, failing, 100)
 SIMULATED(a_subscription_that_ends_begins_again, ending, 100)
 SIMULATED(DP3_an_invalidation_replaces_a_subscription, invalidated, 100)
+SIMULATED(DP7_a_get_survives_the_invalidation_of_its_subscription, invalidated_under_a_get, 50)
+SIMULATED(DP2_a_subscription_does_not_ask_with_an_etag_of_nothing, invalidated_in_the_queue, 50)
+SIMULATED(a_subscription_of_nothing_begins_again_after_a_second, absent, 20)
 SIMULATED(DP8_subscriptions_are_fetches_until_their_first_reply, bounded, 50)
 SIMULATED(misuse_is_refused, refused, 10)
+SIMULATED(a_subscriber_that_asks_for_its_own_key_is_refused, asks_itself, 20)
 
 int main(int argc, char **argv)
 {
@@ -370,8 +489,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(DP10_a_subscription_that_fails_begins_again),
         cmocka_unit_test(a_subscription_that_ends_begins_again),
         cmocka_unit_test(DP3_an_invalidation_replaces_a_subscription),
+        cmocka_unit_test(DP7_a_get_survives_the_invalidation_of_its_subscription),
+        cmocka_unit_test(DP2_a_subscription_does_not_ask_with_an_etag_of_nothing),
+        cmocka_unit_test(a_subscription_of_nothing_begins_again_after_a_second),
         cmocka_unit_test(DP8_subscriptions_are_fetches_until_their_first_reply),
         cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(a_subscriber_that_asks_for_its_own_key_is_refused),
     };
     return hf_test_main("depot subscribe", TESTS, HF_COUNT_OF(TESTS), argc, argv);
 }

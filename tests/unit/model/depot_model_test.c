@@ -1,9 +1,10 @@
 /* The depot against an obvious twin, on virtual time.
  *
- * An origin with four keys, and up to four more that are created, answers slowly, fails with each class, is down for a while, and is changed by others. Actors
- * get, watch, write and invalidate; the depot goes offline, is closed under their feet and opened again on the same
- * store. Every value is a row of tokens, and no two writes have the same one, so a value tells where it came from. The
- * twin is the origin's own book:
+ * An origin with four keys, up to four more that are created, and two lists of them, which may be in each other, answers slowly, fails
+ * with each class, is down for a while, and is changed by others. What it says about a list may bring values of members with it.
+ * Actors get, read lists, watch, write and invalidate; the depot goes offline, is closed under their feet and opened again on the
+ * same store; some depots subscribe to their keys instead of fetching them. Every value is a row of tokens, and no two writes have
+ * the same one, so a value tells where it came from. The twin is the origin's own book:
  *
  *     proof    an answer of the origin (a fetch, or what a write was answered with): the value, when it was asked for, when it answered
  *     push     a write as it arrived: its id, what it carried, what it was answered
@@ -21,6 +22,8 @@
 
 #include "base/rng.h"
 #include "depot/depot_private.h"
+#include "depot/outbox.h"
+#include "depot/window.h"
 #include "store/mem.h"
 #include "store/sqlite/sqlite.h"
 
@@ -32,10 +35,13 @@ enum {
     KEYS = 4,    /* that are there from the beginning */
     CREATED = 4, /* that may be made */
     KEYS_ALL = KEYS + CREATED,
+    LISTS = 2,
+    ALL = KEYS_ALL + LISTS,
+    MEMBERS_MAX = 6, /* of a list */
     ACTORS_MAX = 5,
     TOKEN_LEN = 4,
     VALUE_LEN_MAX = 80, /* a patch of a longer value begins anew */
-    PROOFS_MAX = 2000,
+    PROOFS_MAX = 4000,
     PUSHES_MAX = 2000,
     OPS_MAX = 1000,
     FAILURES_MAX = 2000,
@@ -53,7 +59,7 @@ typedef struct proof {
     bool is_absent;
     bool is_push; /* the answer to a write */
     text value;
-    uint64_t start, end; /* ticks */
+    uint64_t start, end; /* ticks; UINT64_MAX = a subscriber is just handing it over */
     int64_t at;
 } proof;
 
@@ -69,9 +75,10 @@ typedef struct pushed {
     answer answered;
     uint64_t accepted; /* tick; 0 = not */
     int64_t told_at;   /* the depot heard of it, and could keep it; 0 = not */
+    int64_t answered_at;
 } pushed;
 
-typedef enum op_kind { OP_WRITE, OP_INVALIDATE } op_kind;
+typedef enum op_kind { OP_WRITE, OP_INVALIDATE, OP_BY_HAND } op_kind;
 
 typedef struct op {
     op_kind kind;
@@ -127,10 +134,10 @@ static struct {
     uint64_t offline_tick; /* of the last change */
     int64_t trouble_at;
     int64_t answered_at; /* the last attempt of all ended */
-    text state[KEYS_ALL];
-    bool exists[KEYS_ALL];
-    text before[KEYS_ALL];   /* what a replica that lags behind has: the value before the last delete */
-    unsigned etag[KEYS_ALL]; /* number of the state */
+    text state[ALL];
+    bool exists[ALL];
+    text before[ALL];   /* what a replica that lags behind has: the value before the last delete */
+    unsigned etag[ALL]; /* number of the state */
     created made[CREATED];
     int made_count;
     unsigned etag_next;
@@ -143,12 +150,15 @@ static struct {
     int op_count;
     failed failures[FAILURES_MAX];
     int failure_count;
-    int64_t fetching[KEYS_ALL][8]; /* when an attempt that is under way began; 0 = none */
-    int pushing[KEYS_ALL];
+    int64_t fetching[ALL][8]; /* when an attempt that is under way began; 0 = none */
+    int pushing[ALL];
     actor actors[ACTORS_MAX];
-    hf_rng rng; /* of the origin */
+    hf_rng rng;             /* of the origin */
+    bool subscribes;        /* .subscribe instead of .fetch */
+    int64_t following[ALL]; /* a subscription that has not said anything began at this time; 0 = none */
     int64_t ttl, stale_max;
-    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches, outages;
+    uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches, outages, lists,
+        records, subscriptions;
 } world;
 
 /* What a change of the file fails with when there is no power. */
@@ -174,10 +184,21 @@ static bool chance(hf_rng *rng, int percent)
 
 static const char *const SPACES[] = {"a", "b"};
 static const char *const IDS[KEYS] = {"k0", "k1", "k2", "k3"};
+static const char *const LIST_IDS[LISTS] = {"l0", "l1"};
+
+static bool is_list(int key)
+{
+    return key >= KEYS_ALL;
+}
+
+static bool is_made(int key)
+{
+    return key >= KEYS && key < KEYS_ALL;
+}
 
 static int space_of(int key)
 {
-    return key < KEYS ? key / 2 : 0;
+    return is_list(key) ? key - KEYS_ALL : key < KEYS ? key / 2 : 0;
 }
 
 /* One that was made has two names, as soon as the depot has told the second. */
@@ -186,6 +207,9 @@ static hf_depot_key key_of(int key)
     if (key < KEYS) {
         return hf_depot_key_of(SPACES[key / 2], "t", IDS[key]);
     }
+    if (is_list(key)) {
+        return hf_depot_key_of(SPACES[key - KEYS_ALL], "l", LIST_IDS[key - KEYS_ALL]);
+    }
     const created *one = &world.made[key - KEYS];
     return hf_depot_key_of(SPACES[0], "t", one->is_final && world.tick % 2 == 0 ? one->name : one->old);
 }
@@ -193,8 +217,15 @@ static hf_depot_key key_of(int key)
 /* Any key that an actor may know. */
 static int any_key(hf_rng *rng)
 {
-    int key = (int)hf_rng_below(rng, KEYS_ALL);
-    return key < KEYS || world.made[key - KEYS].is_known ? key : key % KEYS;
+    int key = (int)hf_rng_below(rng, ALL);
+    return !is_made(key) || world.made[key - KEYS].is_known ? key : key % KEYS;
+}
+
+/* The same, but not a list. */
+static int any_item(hf_rng *rng)
+{
+    int key = any_key(rng);
+    return is_list(key) ? key % KEYS : key;
 }
 
 static bool is_name(hf_depot_key key, const char *name)
@@ -207,6 +238,9 @@ static int key_number(hf_depot_key key)
     const char *id = key.id;
     if (id[0] == 'k') {
         return id[1] - '0';
+    }
+    if (id[0] == 'l') {
+        return KEYS_ALL + id[1] - '0';
     }
     for (int i = 0; i < CREATED; i++) {
         if (is_name(key, world.made[i].old) || is_name(key, world.made[i].name)) {
@@ -225,7 +259,7 @@ static void make_final(created *one)
 /* Whether the origin knows the key by this name. */
 static bool is_known_name(int number, hf_depot_key key)
 {
-    return number < KEYS || is_name(key, world.made[number - KEYS].name);
+    return !is_made(number) || is_name(key, world.made[number - KEYS].name);
 }
 
 static text text_of(const void *data, size_t len)
@@ -238,9 +272,38 @@ static text text_of(const void *data, size_t len)
     return made;
 }
 
+static text with_member(text list, int key)
+{
+    char token[TOKEN_LEN + 1];
+    (void)snprintf(token, sizeof token, "m%03d", key);
+    if (HF_CHECK(list.len + TOKEN_LEN < sizeof list.bytes)) {
+        memcpy(list.bytes + list.len, token, TOKEN_LEN + 1);
+        list.len += TOKEN_LEN;
+    }
+    return list;
+}
+
+static int member_of(const text *list, size_t index)
+{
+    return list->bytes[(index + 1) * TOKEN_LEN - 1] - '0';
+}
+
+/* A list as the keys that are in it. */
 static text text_of_value(const hf_value *value)
 {
-    return value != NULL ? text_of(hf_value_data(value), hf_value_len(value)) : (text){0};
+    hf_window_cursor cursor;
+    hf_window_item item;
+    hf_str bytes = value != NULL ? hf_str_of_len(hf_value_data(value), hf_value_len(value)) : (hf_str){0};
+    if (value == NULL || !hf_window_is_list(bytes) || !hf_window_begin(&cursor, bytes)) {
+        return value != NULL ? text_of(bytes.data, bytes.len) : (text){0};
+    }
+    text list = {0};
+    while (hf_window_next(&cursor, &item)) {
+        hf_depot_key key;
+        HF_CHECK(hf_depot_key_unpack(item.key, &key));
+        list = with_member(list, key_number(key));
+    }
+    return list;
 }
 
 static bool is_same(const text *a, const text *b)
@@ -366,7 +429,7 @@ static question question_of(const hf_fetch_request *request, bool is_alone)
         one.key = 0;
     }
     /* one that began before and is being canceled may come in the same moment */
-    HF_CHECK_SAY(one.key < KEYS || !world.made[one.key - KEYS].is_final ||
+    HF_CHECK_SAY(!is_made(one.key) || !world.made[one.key - KEYS].is_final ||
                      world.made[one.key - KEYS].final_at == now() || is_known_name(one.key, request->key),
                  "depot-D7 key %d is fetched by its old name", one.key);
     one.reads_first = chance(&world.rng, 50);
@@ -378,6 +441,37 @@ static question question_of(const hf_fetch_request *request, bool is_alone)
     }
     world.fetching[one.key][one.place] = is_alone ? one.at : 0;
     return one;
+}
+
+static text any_list(hf_rng *rng)
+{
+    text list = {0};
+    int count = (int)hf_rng_below(rng, MEMBERS_MAX + 1);
+    for (int i = 0; i < count; i++) {
+        list = with_member(list,
+                           chance(rng, 15) ? KEYS_ALL + (int)hf_rng_below(rng, LISTS) : (int)hf_rng_below(rng, KEYS));
+    }
+    return list;
+}
+
+/* The origin says what is in a list, and sometimes what its members are just now. */
+static hf_status reply_list(const question *one, hf_reply *reply)
+{
+    hf_depot_key keys[MEMBERS_MAX];
+    size_t count = one->value.len / TOKEN_LEN;
+    for (size_t i = 0; i < count; i++) {
+        int member = member_of(&one->value, i);
+        keys[i] = key_of(member);
+        if (!world.subscribes && !is_list(member) && world.exists[member] && chance(&world.rng, 50)) {
+            char name[16];
+            (void)snprintf(name, sizeof name, "e%u", world.etag[member]);
+            HF_TRY(hf_reply_add(reply, keys[i], world.state[member].bytes, world.state[member].len,
+                                .etag = chance(&world.rng, 80) ? name : NULL));
+            prove(member, true, &world.state[member], one->start, false);
+            world.records++;
+        }
+    }
+    return hf_reply_list(reply, keys, count);
 }
 
 /* The wait for the answer has ended with `status`. */
@@ -426,7 +520,7 @@ static hf_status answer_question(question *one, hf_status status, const hf_fetch
     if (chance(&world.rng, 85)) {
         HF_TRY(hf_reply_etag(reply, name));
     }
-    return hf_reply_value(reply, one->value.bytes, one->value.len);
+    return is_list(key) ? reply_list(one, reply) : hf_reply_value(reply, one->value.bytes, one->value.len);
 }
 
 static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *reply)
@@ -439,8 +533,8 @@ static hf_status fetch(void *state, const hf_fetch_request *request, hf_reply *r
 static hf_status fetch_many(void *state, const hf_fetch_request *requests, hf_reply *const *replies, size_t count)
 {
     (void)state;
-    question all[KEYS_ALL];
-    if (!HF_CHECK_SAY(count <= KEYS_ALL, "DP1 a key twice in a call")) {
+    question all[ALL];
+    if (!HF_CHECK_SAY(count <= ALL, "DP1 a key twice in a call")) {
         return HF_ERR_LIMIT;
     }
     for (size_t i = 0; i < count; i++) {
@@ -451,6 +545,48 @@ static hf_status fetch_many(void *state, const hf_fetch_request *requests, hf_re
         HF_IGNORE(answer_question(&all[i], status, &requests[i], replies[i]));
     }
     world.batches += count > 1;
+    return status;
+}
+
+/* The next one may have begun in its place. */
+static void stop_following(const question *one)
+{
+    world.following[one->key] = world.following[one->key] == one->at ? 0 : world.following[one->key];
+}
+
+/* Says what there is, again and again, and ends in all ways. What it says counts from the moment when it is handed over. */
+static hf_status subscribe(void *state, const hf_fetch_request *request, hf_reply *reply)
+{
+    (void)state;
+    world.subscriptions++;
+    question one = question_of(request, true);
+    int place = one.place;
+    world.following[one.key] = one.at;
+    hf_status status = HF_OK;
+    for (int i = 0; status == HF_OK; i++) {
+        status = i == 0 ? hf_sleep(delay()) : hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&world.rng, 5000)));
+        one.start = tick();
+        one.will_fail = fails() && (i == 0 || chance(&world.rng, 50));
+        one.reads_first = false;
+        hf_fetch_request asked = *request;
+        asked.etag = i == 0 ? request->etag : NULL;
+        int proofs = world.proof_count;
+        status = answer_question(&one, status, &asked, reply);
+        world.fetching[one.key][place] = one.at; /* it goes on */
+        if (status == HF_OK) {
+            bool is_proved = world.proof_count > proofs;
+            world.proofs[proofs].start = is_proved ? UINT64_MAX : world.proofs[proofs].start;
+            stop_following(&one);
+            status = hf_reply_emit(reply);
+            world.proofs[proofs].start = is_proved ? tick() : world.proofs[proofs].start;
+        }
+        if (status == HF_OK && chance(&world.rng, 15)) { /* who waits for another reply hears of that */
+            note_failure(one.key, HF_ERR_INVALID, one.start);
+            break;
+        }
+    }
+    stop_following(&one);
+    world.fetching[one.key][place] = 0;
     return status;
 }
 
@@ -634,7 +770,7 @@ static hf_status push(void *state, const hf_push_request *request, hf_reply *rep
         }
     }
     world.pushing[key]--;
-    world.answered_at = now();
+    world.answered_at = one->answered_at = now();
     one->told_at = status == HF_OK ? now() : 0;
     return status;
 }
@@ -729,10 +865,10 @@ static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
             first = one->start; /* DP3 */
         }
     }
-    for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten */
+    for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten, if it could be kept */
         const pushed *one = &world.pushes[i];
         if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at &&
-            one->accepted > first && !is_forgotten(i)) {
+            one->accepted > first && !is_forgotten(i) && (!world.is_dark || one->told_at < world.dark_at)) {
             first = one->accepted;
         }
     }
@@ -754,6 +890,14 @@ static void tell_story(int key)
                               one->is_absent ? "absent" : one->value.bytes, one->is_push ? " (push)" : "");
             }
         }
+        for (int i = 0; i < world.failure_count; i++) {
+            const failed *one = &world.failures[i];
+            if (one->key == key && one->end == at) {
+                print_message("%5llu failed since %llu at %lld ms: %s\n", (unsigned long long)at,
+                              (unsigned long long)one->start, (long long)(one->at / MILLI),
+                              hf_status_name(one->status));
+            }
+        }
         for (int i = 0; i < world.push_count; i++) {
             const pushed *one = &world.pushes[i];
             if (one->key == key && one->tick == at) {
@@ -766,7 +910,9 @@ static void tell_story(int key)
             if (concerns(one, key) && one->start == at) {
                 print_message("%5llu to %llu at %lld ms: %s %d %s %s%s\n", (unsigned long long)at,
                               (unsigned long long)one->end, (long long)(one->made_at / MILLI),
-                              one->kind == OP_WRITE ? "write" : "invalidate",
+                              one->kind == OP_WRITE        ? "write"
+                              : one->kind == OP_INVALIDATE ? "invalidate"
+                                                           : "by hand",
                               one->kind == OP_WRITE ? (int)one->verb : (int)one->is_hard, one->token,
                               hf_status_name(one->status), one->is_origin_first ? " origin first" : "");
             }
@@ -853,7 +999,15 @@ static void judge_not_found(const asked *ask)
             return;
         }
     }
-    (void)HF_CHECK_SAY(false, "DP2 key %d: not found, but the origin did not say so", ask->key);
+    tell_story(ask->key);
+    (void)HF_CHECK_SAY(false, "DP2 key %d: not found, but the origin did not say so (asked at %llu, fresh %d)",
+                       ask->key, (unsigned long long)ask->start, (int)ask->fresh);
+}
+
+/* The depot gives up a subscription that says nothing, in the moment before the subscriber hears of that. */
+static bool is_late(int key)
+{
+    return world.following[key] != 0 && now() - world.following[key] >= hf_seconds(10).ns;
 }
 
 static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
@@ -862,14 +1016,15 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
     bool has_failed = false;
     for (int i = 0; i < world.failure_count; i++) {
         has_failed = has_failed || (world.failures[i].key == ask->key && world.failures[i].status == status &&
-                                    world.failures[i].at >= ask->at);
+                                    world.failures[i].at >= ask->at - writing());
     }
     if (has_failed) {
         return;
     }
     switch (status) {
     case HF_ERR_TIMEOUT:
-        HF_CHECK_SAY(ask->timeout.ns > 0 && end - ask->at >= ask->timeout.ns, "DP7 timeout of nobody");
+        HF_CHECK_SAY((ask->timeout.ns > 0 && end - ask->at >= ask->timeout.ns) || is_late(ask->key),
+                     "DP7 timeout of nobody");
         return;
     case HF_ERR_CANCELED:
         HF_CHECK_SAY(was_canceled || world.is_canceled, "DP7 canceled by nobody");
@@ -877,28 +1032,42 @@ static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
     case HF_ERR_CLOSED:
         HF_CHECK_SAY(world.is_closing, "DP7 closed, but it is open");
         return;
-    case HF_ERR_UNAVAILABLE:
+    case HF_ERR_UNAVAILABLE: {
         if (getenv("HF_SEED") != NULL) {
             print_message("asked %llu at %lld ms, now %lld, offline %d since %llu, trouble %lld\n",
                           (unsigned long long)ask->start, (long long)(ask->at / MILLI), (long long)(end / MILLI),
                           world.offline, (unsigned long long)world.offline_tick, (long long)(world.trouble_at / MILLI));
         }
-        HF_CHECK_SAY(world.offline || world.offline_tick > ask->start || end - world.trouble_at <= 120 * SECOND ||
-                         world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN ||
-                         world.answered_at >= ask->at, /* a probe */
-                     "DP10 key %d: unavailable, but nothing is wrong", ask->key);
+        bool is_any_late = false;
+        for (int key = 0; key < ALL; key++) {
+            is_any_late = is_any_late || is_late(key);
+        }
+        HF_CHECK_SAY(
+            is_any_late || world.offline || world.offline_tick > ask->start || end - world.trouble_at <= 120 * SECOND ||
+                world.depot->breakers[0].state == HF_BREAKER_HALF_OPEN || world.answered_at >= ask->at, /* a probe */
+            "DP10 key %d: unavailable, but nothing is wrong", ask->key);
         return;
+    }
     case HF_ERR_CONFLICT: {
         int count = 0;
         for (int i = 0; i < world.op_count; i++) {
             count += concerns(&world.ops[i], ask->key) &&
                      (world.ops[i].end == 0 || world.ops[i].ended_at >= ask->at - 120 * SECOND);
         }
-        HF_CHECK_SAY(count >= 3, "DP7 key %d: conflict after %d changes", ask->key, count);
+        for (int i = 0; i < world.push_count; i++) { /* an answer to a write is one, too */
+            const pushed *one = &world.pushes[i];
+            count += one->key == ask->key && (one->answered == ANSWER_OK || one->answered == ANSWER_CONFLICT) &&
+                     one->answered_at >= ask->at - 120 * SECOND;
+        }
+        if (!HF_CHECK_SAY(count >= 3, "DP7 key %d: conflict after %d changes", ask->key, count)) {
+            tell_story(ask->key);
+        }
         return;
     }
     default:
-        (void)HF_CHECK_SAY(false, "DP7 key %d: %s, but no fetch failed so", ask->key, hf_status_name(status));
+        (void)HF_CHECK_SAY(false, "DP7 key %d: %s, but no fetch failed so (asked at %llu)", ask->key,
+                           hf_status_name(status), (unsigned long long)ask->start);
+        tell_story(ask->key);
     }
 }
 
@@ -1096,11 +1265,81 @@ static void get_several(actor *self)
     }
 }
 
+/* The items of the list at `*at`, which is on this level, follow; then those of its lists. */
+static void judge_members(const hf_items *items, size_t *at, const asked *ask, unsigned depth, const text *list)
+{
+    for (size_t i = 0; i < list->len / TOKEN_LEN; i++) {
+        const hf_item *item = hf_items_at(items, *at);
+        if (!HF_CHECK_SAY(item != NULL && item->depth == depth && key_number(item->key) == member_of(list, i),
+                          "key %d: member %zu of a list is missing", ask->key, i)) {
+            return;
+        }
+        ++*at;
+        asked of_item = *ask;
+        of_item.key = member_of(list, i);
+        if (item->status == HF_OK) {
+            text value = text_of_value(item->value);
+            hf_depot_info info = {.is_pending = item->is_pending, .age = item->age};
+            judge_value(&of_item, &value, &info);
+            HF_CHECK(item->is_list == is_list(of_item.key) || item->is_pending);
+            if (item->is_list && !item->is_cut) {
+                judge_members(items, at, ask, depth + 1, &value);
+            }
+        } else if (item->status == HF_ERR_NOT_FOUND) {
+            judge_not_found(&of_item);
+        } else {
+            judge_failure(&of_item, item->status, false);
+        }
+        HF_CHECK((item->status == HF_OK) == (item->value != NULL));
+    }
+}
+
+static void read_list(actor *self)
+{
+    asked ask = {
+        .key = KEYS_ALL + (int)hf_rng_below(&self->rng, LISTS),
+        .fresh = (hf_fresh)hf_rng_below(&self->rng, 5),
+        .within = (int64_t)hf_rng_below(&self->rng, 20) * SECOND,
+        .timeout = chance(&self->rng, 20) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0),
+        .start = tick(),
+        .at = now(),
+    };
+    asked of_member = ask;
+    of_member.fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
+    of_member.within = (int64_t)hf_rng_below(&self->rng, 20) * SECOND;
+    hf_items *items = NULL;
+    hf_depot_info info = {0};
+    world.lists++;
+    hf_status status =
+        hf_depot_list(world.depot, key_of(ask.key), &items, .fresh = ask.fresh, .within = hf_nanoseconds(ask.within),
+                      .members = of_member.fresh, .members_within = hf_nanoseconds(of_member.within),
+                      .timeout = ask.timeout, .force = chance(&self->rng, 10), .ret_info = &info);
+    HF_CHECK((status == HF_OK) == (items != NULL));
+    if (status == HF_OK) {
+        text list = {0};
+        for (size_t i = 0; i < hf_items_count(items); i++) {
+            const hf_item *item = hf_items_at(items, i);
+            list = item->depth == 1 ? with_member(list, key_number(item->key)) : list;
+        }
+        size_t at = 0;
+        judge_value(&ask, &list, &info);
+        judge_members(items, &at, &of_member, 1, &list);
+        HF_CHECK_SAY(at == hf_items_count(items), "a list has %zu items too many", hf_items_count(items) - at);
+    } else if (status == HF_ERR_NOT_FOUND) {
+        judge_not_found(&ask);
+    } else {
+        judge_failure(&ask, status, hf_canceled() != HF_OK);
+    }
+    hf_items_free(items);
+}
+
 static hf_status get_many(void *arg)
 {
     actor self = {.rng = {.state = (uint64_t)(uintptr_t)arg}};
     for (int i = 0; i < 3 && !world.is_closing && hf_canceled() == HF_OK; i++) {
-        if (chance(&self.rng, 30)) {
+        if (chance(&self.rng, 20)) {
+            read_list(&self);
+        } else if (chance(&self.rng, 30)) {
             get_several(&self);
         } else {
             get_one(&self, any_key(&self.rng), hf_nanoseconds(0), true);
@@ -1222,9 +1461,9 @@ static void ask_name(const op *one, const hf_depot_write *write)
 
 static void write_one(actor *self)
 {
-    int key = any_key(&self->rng);
+    int key = any_item(&self->rng);
     int what = (int)hf_rng_below(&self->rng, 100);
-    bool creates = world.made_count < CREATED && chance(&self->rng, 20);
+    bool creates = !world.subscribes && world.made_count < CREATED && chance(&self->rng, 20);
     if (creates) {
         key = KEYS + world.made_count++;
     }
@@ -1340,7 +1579,8 @@ static void see(watched *seen, hf_depot_event *event)
         seen->value = value;
     }
     if (event->kind == HF_DEPOT_REKEYED) {
-        HF_CHECK_SAY(seen->key >= KEYS && !seen->is_rekeyed && is_name(event->key, world.made[seen->key - KEYS].name) &&
+        HF_CHECK_SAY(is_made(seen->key) && !seen->is_rekeyed &&
+                         is_name(event->key, world.made[seen->key - KEYS].name) &&
                          !is_name(event->key, world.made[seen->key - KEYS].old),
                      "key %d got a name that nobody gave", seen->key);
         seen->is_rekeyed = true;
@@ -1354,14 +1594,19 @@ static void see(watched *seen, hf_depot_event *event)
 static void watch_one(actor *self)
 {
     int key = any_key(&self->rng);
+    bool hears_members = is_list(key) && chance(&self->rng, 60);
     hf_watcher *watcher = NULL;
     watched seen = {.key = key};
     world.watched++;
     hf_fresh fresh = (hf_fresh)hf_rng_below(&self->rng, 5);
-    hf_status status = hf_depot_watch(
-        world.depot, key_of(key), &watcher, .fresh = fresh, .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
-        .mode = (hf_flow_mode)hf_rng_below(&self->rng, 3), .capacity = hf_rng_below(&self->rng, 4),
-        .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0));
+    hf_depot_watch_options options = {.size = sizeof options,
+                                      .fresh = fresh,
+                                      .within = hf_seconds((int64_t)hf_rng_below(&self->rng, 10)),
+                                      .mode = (hf_flow_mode)hf_rng_below(&self->rng, 3),
+                                      .capacity = hf_rng_below(&self->rng, 4),
+                                      .refresh = chance(&self->rng, 20) ? hf_seconds(2) : hf_nanoseconds(0)};
+    hf_status status = hears_members ? hf_depot_list_watch_with(world.depot, key_of(key), &watcher, &options)
+                                     : hf_depot_watch_with(world.depot, key_of(key), &watcher, &options);
     if (status != HF_OK) {
         HF_CHECK_SAY((status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK, "watch: %s",
                      hf_status_name(status));
@@ -1370,6 +1615,9 @@ static void watch_one(actor *self)
     int events = (int)hf_rng_below(&self->rng, 6);
     for (int i = 0; i < events; i++) {
         hf_depot_event event;
+        if (chance(&self->rng, 30)) { /* events wait for it */
+            pause_a_little(self);
+        }
         int64_t before = now();
         hf_span timeout = hf_milliseconds(1 + (int64_t)hf_rng_below(&self->rng, 4000));
         status = hf_watcher_next(watcher, &event, .timeout = timeout);
@@ -1392,6 +1640,7 @@ typedef struct choice {
     hf_write_verb verb;
     text data;
     bool is_found, is_dead;
+    char id[HF_WRITE_ID_LEN];
 } choice;
 
 static bool choose(void *arg, const hf_depot_pending_write *write)
@@ -1401,6 +1650,7 @@ static bool choose(void *arg, const hf_depot_pending_write *write)
     one->is_found = true;
     one->key = key_number(write->key);
     one->verb = write->verb;
+    memcpy(one->id, write->id, sizeof one->id);
     HF_LIST_EACH(node, &world.depot->rows) /* on its driver */
     {
         const hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
@@ -1443,7 +1693,13 @@ static void by_hand(actor *self)
     }
     bool drops = !chance(&self->rng, 60);
     note_by_hand(&one, drops);
+    op *change = op_new(OP_BY_HAND, one.key);
     hf_status status = drops ? hf_depot_drop(world.depot, one.sequence) : hf_depot_retry(world.depot, one.sequence);
+    op_end(change, status);
+    for (int i = 0; i < world.push_count && drops && status == HF_OK; i++) {
+        pushed *other = &world.pushes[i]; /* its answer was lost with the power, and now it will not be sent again */
+        other->told_at = strcmp(other->id, one.id) == 0 ? 0 : other->told_at;
+    }
     HF_CHECK_SAY(status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_CONFLICT ||
                      (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK || is_dark(status),
                  "by hand: %s", hf_status_name(status));
@@ -1455,10 +1711,11 @@ static void disturb(actor *self)
     if (what < 35) {
         world.is_down = !world.is_down;
     } else if (what < 70) { /* somebody else writes */
-        int key = (int)hf_rng_below(&self->rng, KEYS);
+        int key = chance(&self->rng, 30) ? KEYS_ALL + (int)hf_rng_below(&self->rng, LISTS)
+                                         : (int)hf_rng_below(&self->rng, KEYS);
         char token[TOKEN_LEN + 1];
         (void)snprintf(token, sizeof token, "%04u", world.token_next++ % 10000);
-        text value = text_of(token, TOKEN_LEN);
+        text value = is_list(key) ? any_list(&self->rng) : text_of(token, TOKEN_LEN);
         set_state(key, chance(&self->rng, 80) ? &value : NULL);
     } else if (what < 90) {
         bool is_online = chance(&self->rng, 60);
@@ -1471,7 +1728,7 @@ static void disturb(actor *self)
     } else if (what < 95) {
         HF_IGNORE(hf_depot_trim(world.depot, 0));
     } else {
-        HF_IGNORE(hf_depot_prefetch(world.depot, key_of((int)hf_rng_below(&self->rng, KEYS))));
+        HF_IGNORE(hf_depot_prefetch(world.depot, key_of(any_key(&self->rng))));
     }
 }
 
@@ -1487,7 +1744,9 @@ static hf_status act(void *arg)
         int what = (int)hf_rng_below(&self->rng, 100);
         if (what < 10) {
             get_several(self);
-        } else if (what < 35) {
+        } else if (what < 17) {
+            read_list(self);
+        } else if (what < 38) {
             hf_span timeout =
                 chance(&self->rng, 30) ? hf_milliseconds((int64_t)hf_rng_below(&self->rng, 800)) : hf_nanoseconds(0);
             get_one(self, any_key(&self->rng), timeout, true);
@@ -1515,10 +1774,11 @@ static hf_status act(void *arg)
 static hf_status open_depot(hf_rng *rng)
 {
     hf_source_hooks hooks = hooked(world.store.inner);
-    bool has_many = chance(rng, 40);
+    bool has_many = !world.subscribes && chance(rng, 40);
     hf_depot_options options = {
         .size = sizeof options,
-        .fetch = fetch,
+        .fetch = world.subscribes ? NULL : fetch,
+        .subscribe = world.subscribes ? subscribe : NULL,
         .push = push,
         .apply = apply,
         .merge = merge,
@@ -1542,13 +1802,51 @@ static bool is_lost(int key)
     hf_depot_key_bytes bytes;
     hf_op bad;
     hf_op_init(&bad);
-    if (key < KEYS || world.made[key - KEYS].is_final) {
+    if (!is_made(key) || world.made[key - KEYS].is_final) {
         return false;
     }
     const created *one = &world.made[key - KEYS];
     HF_CHECK(hf_depot_key_pack(&bad, hf_depot_key_of(SPACES[0], "t", one->old), &bytes) == HF_OK);
     hf_str old = hf_str_of_len(bytes.bytes, bytes.len);
     return strcmp(one->old, one->name) != 0 && hf_alias_follow(world.depot, old).data == old.data;
+}
+
+/* A key that is in the list, or in a list in it, as they are at hand; -1 = none. */
+static int any_member(int list, int depth)
+{
+    hf_value *value = NULL;
+    int found = -1;
+    hf_status status = hf_depot_get(world.depot, key_of(list), &value, .fresh = HF_FRESH_LOCAL);
+    text members = text_of_value(value);
+    for (size_t i = 0; status == HF_OK && found < 0 && i < members.len / TOKEN_LEN; i++) {
+        int member = member_of(&members, i);
+        found = !is_list(member) ? member : depth < LISTS ? any_member(member, depth + 1) : -1;
+    }
+    hf_value_unref(value);
+    return found;
+}
+
+/* Who watches a list hears of a change of each member (DP4). */
+static void judge_list_watcher(int list, hf_watcher *watcher)
+{
+    hf_depot_event event;
+    int member = any_member(list, 1);
+    watched seen = {.key = list};
+    while (hf_watcher_next(watcher, &event, .timeout = hf_milliseconds(1)) == HF_OK) {
+        see(&seen, &event);
+    }
+    if (member >= 0) {
+        op *one = op_new(OP_WRITE, member);
+        (void)snprintf(one->token, sizeof one->token, "%04u", world.token_next++ % 10000);
+        hf_status status = hf_depot_put(world.depot, key_of(member), one->token, TOKEN_LEN);
+        op_end(one, status);
+        status = status == HF_OK ? hf_watcher_next(watcher, &event, .timeout = hf_seconds(1)) : status;
+        if (HF_CHECK_SAY(status == HF_OK, "DP4 key %d: a list watcher has not heard of key %d: %s", list, member,
+                         hf_status_name(status))) {
+            HF_CHECK(event.kind == HF_DEPOT_DATA);
+            see(&seen, &event);
+        }
+    }
 }
 
 /* Everything settles: what is left is judged. */
@@ -1558,14 +1856,20 @@ static void settle(void)
     world.is_down = false;
     world.offline = 0;
     HF_CHECK(hf_depot_online(world.depot, true) == HF_OK);
-    hf_watcher *watchers[KEYS_ALL] = {NULL};
-    watched seen[KEYS_ALL] = {0};
-    for (int key = 0; key < KEYS_ALL; key++) {
+    hf_watcher *watchers[ALL] = {NULL};
+    watched seen[ALL] = {0};
+    for (int key = 0; key < ALL; key++) {
         seen[key].key = key;
-        if (key >= KEYS && !world.made[key - KEYS].is_known) {
+        if (is_made(key) && !world.made[key - KEYS].is_known) {
             continue;
         }
-        HF_CHECK(hf_depot_watch(world.depot, key_of(key), &watchers[key], .fresh = HF_FRESH_LOCAL) == HF_OK);
+        HF_CHECK(hf_depot_watch(world.depot, key_of(key), &watchers[key], .fresh = HF_FRESH_LOCAL, .capacity = 3,
+                                .mode = key % 2 == 0 ? HF_FLOW_CONFLATE : HF_FLOW_DROP_OLDEST) == HF_OK);
+    }
+    hf_watcher *of_lists[LISTS] = {NULL};
+    for (int i = 0; i < LISTS; i++) {
+        HF_CHECK(hf_depot_list_watch(world.depot, key_of(KEYS_ALL + i), &of_lists[i], .fresh = HF_FRESH_LOCAL) ==
+                 HF_OK);
     }
     HF_CHECK(hf_sleep(hf_minutes(15)) == HF_OK);
     looking left = look();
@@ -1582,7 +1886,7 @@ static void settle(void)
                          one->token, one->key);
         }
     }
-    for (int key = 0; key < KEYS_ALL; key++) {
+    for (int key = 0; key < ALL; key++) {
         if (watchers[key] == NULL) {
             continue;
         }
@@ -1607,6 +1911,10 @@ static void settle(void)
                      "DP4 key %d: the watcher has not seen the last value", key);
         hf_value_unref(value);
         HF_CHECK(hf_watcher_close(watchers[key]) == HF_OK);
+    }
+    for (int i = 0; i < LISTS; i++) {
+        judge_list_watcher(KEYS_ALL + i, of_lists[i]);
+        HF_CHECK(hf_watcher_close(of_lists[i]) == HF_OK);
     }
     (void)look();
 }
@@ -1746,6 +2054,7 @@ static hf_status root(void *arg)
     hf_rng *rng = arg;
     world.has_store = chance(rng, 75) || world.disk != NULL;
     world.has_hooks = world.has_store && world.disk == NULL && chance(rng, 40);
+    world.subscribes = chance(rng, 15);
     open_store();
     int rounds = world.has_store ? (int)hf_rng_below(rng, 3) : 0;
     rounds += world.disk != NULL;
@@ -1758,7 +2067,7 @@ static hf_status root(void *arg)
     return HF_OK;
 }
 
-static uint64_t totals[11];
+static uint64_t totals[14];
 static bool with_disk;
 
 static uint64_t run(uint64_t seed)
@@ -1774,18 +2083,22 @@ static uint64_t run(uint64_t seed)
     world.ttl = (int64_t)(1 + hf_rng_below(&rng, 20)) * SECOND;
     world.stale_max = world.ttl * (int64_t)(1 + hf_rng_below(&rng, 4));
     world.trouble_at = -1000 * SECOND;
-    for (int key = 0; key < KEYS; key++) {
+    for (int key = 0; key < ALL; key++) {
+        if (is_made(key)) {
+            continue;
+        }
         char token[TOKEN_LEN + 1];
         (void)snprintf(token, sizeof token, "%04u", world.token_next++ % 10000);
-        text value = text_of(token, TOKEN_LEN);
+        text value = is_list(key) ? any_list(&rng) : text_of(token, TOKEN_LEN);
         set_state(key, chance(&rng, 80) ? &value : NULL);
     }
     uint64_t hash = 0;
     HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 4), root, &rng, &hash) == HF_OK);
     HF_CHECK(hf_sim_errors_logged() == 0 || world.outages > 0);
     hf_vfs_free(world.disk);
-    uint64_t counts[] = {world.fetches,  world.gets,  world.writes, world.conflicts, world.watched, world.deaths,
-                         world.reopened, world.moved, world.lagged, world.outages,   world.batches};
+    uint64_t counts[] = {world.fetches, world.gets,     world.writes,  world.conflicts,    world.watched,
+                         world.deaths,  world.reopened, world.moved,   world.lagged,       world.outages,
+                         world.batches, world.lists,    world.records, world.subscriptions};
     for (size_t i = 0; i < HF_COUNT_OF(counts); i++) {
         totals[i] += counts[i];
     }
@@ -1806,18 +2119,19 @@ static void run_seeds(const char *what, uint64_t count)
     hf_each_seed(what, count, one_seed);
     print_message(
         "fetches %llu, gets %llu, writes %llu, conflicts %llu, watchers %llu, dead %llu, reopened %llu, moved %llu, "
-        "lagged %llu, power cuts %llu, batches %llu\n",
+        "lagged %llu, power cuts %llu, batches %llu, lists %llu, records %llu, subscriptions %llu\n",
         (unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
         (unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
         (unsigned long long)totals[6], (unsigned long long)totals[7], (unsigned long long)totals[8],
-        (unsigned long long)totals[9], (unsigned long long)totals[10]);
+        (unsigned long long)totals[9], (unsigned long long)totals[10], (unsigned long long)totals[11],
+        (unsigned long long)totals[12], (unsigned long long)totals[13]);
 }
 
 static void depots_do_what_their_twin_says(void **state)
 {
     (void)state;
     with_disk = false;
-    run_seeds("depots", 40000);
+    run_seeds("depots", 50000);
 }
 
 static void depots_lose_nothing_when_the_power_goes(void **state)
