@@ -41,4 +41,7 @@ add_custom_command(
     COMMENT "Writing the manual pages"
     VERBATIM)
 add_custom_target(manual ALL DEPENDS "${manual_pages}/holdfast.3")
+# Everything that `cmake --install` copies: ./dev up builds this, and not the tests.
+add_custom_target(installed)
+add_dependencies(installed holdfast holdfast_static holdfast_program holdfast_guard holdfast_guard_static manual)
 install(DIRECTORY "${manual_pages}" DESTINATION ${CMAKE_INSTALL_MANDIR} FILES_MATCHING PATTERN "*.3")

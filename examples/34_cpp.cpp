@@ -37,6 +37,7 @@ static std::string order(const purchase &in)
         }
         return holdfast::activity<std::string>("ship", in.item + " to " + *address, holdfast::within(60s, 3));
     } catch (const std::exception &) { // not holdfast::evicted: a run that leaves memory has not failed
+        holdfast::shield shield(60s);  // if the order was canceled, only waits inside a shield go on
         holdfast::activity<void>("refund", receipt, holdfast::within(30s));
         throw; // the failure of the workflow
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct http {
     const char *base; /* "http://127.0.0.1:8080" */
@@ -42,11 +43,11 @@ static size_t take_header(char *line, size_t size, size_t count, void *arg)
     char text[512];
     (void)snprintf(text, sizeof text, "%.*s", (int)(len < sizeof text ? len : sizeof text - 1), line);
     const char *age = strstr(text, "max-age=");
-    if (strncmp(text, "ETag: ", 6) == 0) {
+    if (strncasecmp(text, "ETag: ", 6) == 0) {
         (void)sscanf(text + 6, "%255s", one->etag);
-    } else if (strncmp(text, "Cache-Control: ", 15) == 0 && age != NULL) {
+    } else if (strncasecmp(text, "Cache-Control: ", 15) == 0 && age != NULL) {
         one->max_age = strtol(age + 8, NULL, 10);
-    } else if (strncmp(text, "Retry-After: ", 13) == 0) {
+    } else if (strncasecmp(text, "Retry-After: ", 13) == 0) {
         one->retry_after = strtol(text + 13, NULL, 10);
     }
     return len;
@@ -63,9 +64,10 @@ static int look(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_a
     return hf_canceled() != HF_OK;
 }
 
-/* `data` NULL = GET. The status is HTTP's. */
-static hf_status talk(const http *api, hf_depot_key key, struct curl_slist *headers, const void *data, size_t len,
-                      hf_instant deadline, hf_reply *reply, exchange *ret_one, long *ret_status)
+/* `data` NULL = without a body. The status is HTTP's. */
+static hf_status talk(const http *api, const char *method, hf_depot_key key, struct curl_slist *headers,
+                      const void *data, size_t len, hf_instant deadline, hf_reply *reply, exchange *ret_one,
+                      long *ret_status)
 {
     char url[512];
     CURL *curl = curl_easy_init();
@@ -86,8 +88,8 @@ static hf_status talk(const http *api, hf_depot_key key, struct curl_slist *head
     (void)curl_easy_setopt(curl, CURLOPT_HEADERDATA, ret_one);
     (void)curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     (void)curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look);
+    (void)curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
     if (data != NULL) {
-        (void)curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "PUT");
         (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)len);
         (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, data);
     }
@@ -131,7 +133,7 @@ static hf_status fetch_it(void *state, const hf_fetch_request *request, hf_reply
     exchange one;
     long status = 0;
     struct curl_slist *headers = request->etag != NULL ? header(NULL, "If-None-Match", request->etag) : NULL;
-    HF_TRY(talk(state, request->key, headers, NULL, 0, request->deadline, reply, &one, &status));
+    HF_TRY(talk(state, "GET", request->key, headers, NULL, 0, request->deadline, reply, &one, &status));
     HF_TRY(take_headers(&one, reply));
     if (status == 304) {
         return hf_reply_not_modified(reply);
@@ -149,13 +151,20 @@ static hf_status push_it(void *state, const hf_push_request *request, hf_reply *
     long status = 0;
     struct curl_slist *headers = header(NULL, "Idempotency-Key", request->id);
     headers = request->if_match != NULL ? header(headers, "If-Match", request->if_match) : headers;
-    HF_TRY(talk(state, request->key, headers, request->data, request->len, request->deadline, reply, &one, &status));
+    headers = request->if_none ? header(headers, "If-None-Match", "*") : headers;
+    const char *method = request->verb == HF_WRITE_REMOVE ? "DELETE" : "PUT";
+    HF_TRY(talk(state, method, request->key, headers, request->data, request->len, request->deadline, reply, &one,
+                &status));
     HF_TRY(take_headers(&one, reply));
     if (status == 412) { /* somebody else has changed it: here is what they have */
         HF_TRY(hf_reply_value(reply, one.body, one.len));
         return HF_ERR_CONFLICT;
     }
-    return status == 200 ? HF_OK : hf_reply_fail(reply, HF_REPLY_UNKNOWN, .http_status = (int)status);
+    if (status >= 200 && status < 300) {
+        return HF_OK;
+    }
+    return hf_reply_fail(reply, HF_REPLY_UNKNOWN, .http_status = (int)status,
+                         .retry_after = hf_seconds(one.retry_after));
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------- */

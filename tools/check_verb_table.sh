@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The table of verbs names every function that the public headers declare with HF_API, and nothing else; docs/verbs.md is
-# generated from the table and up to date.
+# generated from the table and up to date. Output parameters (ret_...) come last; only options follow them (ADR 0014).
 #     check_verb_table.sh <folder of headers> <verbs.def> <docs/verbs.md>
 set -euo pipefail
 headers=$1 table=$2 docs=$3
@@ -12,8 +12,21 @@ failed=0
 # A declaration runs from HF_API to the semicolon; a function's name stands before the first parenthesis. hf_x_with is
 # the verb hf_x.
 cat "$headers"/*.h | sed -e 's|/\*.*\*/||' | tr '\n' ' ' | sed -e 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g' |
-    grep -oE 'HF_API [^;{]*;' | grep -F '(' | sed -E -e 's/\(.*//' -e 's/ +$//' -e 's/.*[ *]//' -e 's/_with$//' |
+    grep -oE 'HF_API [^;{]*;' | grep -F '(' >"$scratch/declarations"
+sed -E -e 's/\(.*//' -e 's/ +$//' -e 's/.*[ *]//' -e 's/_with$//' "$scratch/declarations" |
     sort -u >"$scratch/declared"
+# The length of a buffer stays beside it, and so do the arguments of a format.
+if grep -vE ' hf_(random|resolve|payload_printf)\(' "$scratch/declarations" | sed -E 's/ +/ /g' | awk '{
+        count = split($0, parameters, ", ")
+        for (i = 2; i <= count; i++) {
+            if (parameters[i - 1] ~ /[ *]ret_/ && parameters[i] !~ /[ *]ret_/ && parameters[i] !~ /_options \*options\)/) {
+                print
+            }
+        }
+    }' | grep .; then
+    echo "FAILED: an output parameter of the functions above is not the last one"
+    failed=1
+fi
 sed -nE 's/^HF_VERB\((hf_[a-z0-9_]+),.*/\1/p' "$table" | sort >"$scratch/listed"
 if uniq -d "$scratch/listed" | grep .; then
     echo "FAILED: the verbs above are twice in ${table##*/}"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Every verb with options, hf_x beside hf_x_with, is called by the consumer programs of the package test, with and without
-# options; in C++ also with designated initialisers.
-#     check_verbs.sh <folder of headers> <consumer.c> <consumer.cpp>
+# options; in C++ also with designated initialisers. And the test of `.size` has a row for it.
+#     check_verbs.sh <folder of headers> <consumer.c> <consumer.cpp> <options_test.c>
 set -euo pipefail
-headers=$1 c=$2 cpp=$3
+headers=$1 c=$2 cpp=$3 sizes=$4
 failed=0
 
 # Prints "<verb> <plain> <named> <designated>": calls without options, with an options variable, with initialisers.
@@ -42,6 +42,12 @@ while read -r verb plain named designated; do
         failed=1
     fi
 done < <(count_calls "$cpp" "${verbs[@]}")
+for verb in "${verbs[@]}"; do
+    if ! grep -qF "{\"$verb\"," "$sizes"; then
+        echo "FAILED: ${sizes##*/}: $verb has no row, so nothing tests that it reads .size"
+        failed=1
+    fi
+done
 if ((${#verbs[@]} == 0)); then
     echo "FAILED: no verbs found in $headers"
     failed=1

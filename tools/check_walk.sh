@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The walk of one workflow in ARCHITECTURE.md: at most 25 hops, and each function is defined in the file that is named beside it.
+# Every file and every name that "To find something" and "To add something" send a reader to exists, too.
 #     check_walk.sh <source tree>
 set -euo pipefail
 cd "$1"
@@ -17,5 +18,21 @@ if ((count < 10 || count > 25)); then
     echo "FAILED: the walk has $count hops"
     failed=1
 fi
-echo "$count hops"
+names=$(sed -n '/^## To find something/,/^## The picture/p' ARCHITECTURE.md | grep -oE '`[A-Za-z0-9_/.]+`' | tr -d '`' | sort -u)
+for name in $names; do
+    case $name in
+    .*) continue ;; # an option
+    */* | *.*) is_there=$([[ ! -e $name ]] && find src tests -path "*/$name" -print -quit || echo yes) ;;
+    *) is_there=$(grep -rlwF -m 1 --include='*.[ch]' "$name" src tests include || true) ;;
+    esac
+    if [[ -z $is_there ]]; then
+        echo "FAILED: ARCHITECTURE.md sends its reader to $name, which is not there"
+        failed=1
+    fi
+done
+if (($(wc -w <<<"$names") < 30)); then
+    echo "FAILED: the sections about finding and adding something were not found in ARCHITECTURE.md"
+    failed=1
+fi
+echo "$count hops, $(wc -w <<<"$names") other places"
 exit "$failed"

@@ -25,7 +25,7 @@ with_twins()
         }
         BEGIN {
             split("hf_wait_options hf_scope_options hf_fork_options hf_activity_options hf_child_options " \
-                  "hf_continue_options hf_external_options hf_query_options", names, " ")
+                  "hf_continue_options hf_external_options hf_query_options hf_local_options", names, " ")
             for (i in names) {
                 has_place[names[i]] = 1
             }
@@ -50,9 +50,14 @@ with_twins()
                 quoted = quoted "(" arg "), "
             }
             upper = toupper(name) "_"
-            c = c "#define " name "(...) " upper "(__VA_ARGS__, .size = sizeof(" options ")" \
-                ((options in has_place) ? ", .file = __FILE__, .line = __LINE__" : "") ")\n"
-            c = c "#define " upper "(" plain "...) \\\n    " name "_with(" quoted "&(" options "){__VA_ARGS__})\n"
+            if (count == 1) { # options alone, which may be left out
+                c = c "#define " name "(...) \\\n    " name "_with(&(" options "){.size = sizeof(" options ")" \
+                    ((options in has_place) ? ", .file = __FILE__, .line = __LINE__" : "") ", __VA_ARGS__})\n"
+            } else {
+                c = c "#define " name "(...) " upper "(__VA_ARGS__, .size = sizeof(" options ")" \
+                    ((options in has_place) ? ", .file = __FILE__, .line = __LINE__" : "") ")\n"
+                c = c "#define " upper "(" plain "...) \\\n    " name "_with(" quoted "&(" options "){__VA_ARGS__})\n"
+            }
             cpp = cpp "static inline HF_MUST_USE " result "\n" name "(" params "\n"
             cpp = cpp "    " options " options = " options "()" \
                 ((options in has_place) ? ", const char *file = __builtin_FILE(), int line = __builtin_LINE()" : "") ")\n"

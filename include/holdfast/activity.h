@@ -77,9 +77,8 @@ HF_BEGIN_DECLS
  * HF_ERR_INVALID: .retry_after is negative, or less than a millisecond. */
 HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
 /* Reports that the activity is alive, and its progress; `details` is copied. Returns at once; the library sends it in
- * the background, at most once in 80 % of the heartbeat timeout (60 s at most; 30 s if none), and always the
- * latest. The activity and fibers that it
- * forks may call it.
+ * the background, at most once in 80 % of the heartbeat timeout (60 s at most; if there is none, in 30 s, or what
+ * .heartbeat_throttle of the worker says), and always the latest. The activity and fibers that it forks may call it.
  * Fails: HF_ERR_CANCELED: the activity is canceled and should end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more
  * than 2 MiB; HF_ERR_MISUSE outside an activity. */
 HF_API HF_MUST_USE hf_status hf_activity_heartbeat(hf_payload details);

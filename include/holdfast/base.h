@@ -21,8 +21,8 @@
  * release or unlock something are not marked, because a caller can do nothing about their failure. */
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* Numbers and spans in options mean the same everywhere. In the comment of an option the value behind the last
- * semicolon is its default, and the words behind that are other values which it takes.
+/* Numbers and spans in options mean the same everywhere. The comment of an option ends with its default, after the last
+ * semicolon, and with the special values that it takes: "time for cleanup; 10 s, HF_SPAN_OFF = none" is 10 s by default.
  *
  *     0                      the default, which the comment of the option names. The default of a timeout is none.
  *     HF_UNLIMITED,          no bound.

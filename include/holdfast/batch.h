@@ -37,14 +37,15 @@ typedef struct hf_batch_options {
     size_t size;            /* set by the macro */
     const char *namespace_; /* "default" */
     const char *query;      /* the workflows, as for hf_list, without ORDER BY; this or .ids is required */
-    const char *const *ids; /* ids of the workflows: their current runs, at most 1,000 */
+    const char *const *ids; /* ids of the workflows, at most 1,000; one that is not there needs nothing */
     size_t id_count;
-    const char *reason;        /* why, for people; at most 1,000 bytes. NULL = "a batch operation" */
-    double rate;               /* runs a second at most; 0 = 5,000 */
-    const char *signal;        /* its name */
-    hf_payload input;          /* of the signal */
-    hf_reset_point point;      /* HF_RESET_FIRST or HF_RESET_LAST; HF_RESET_NOWHERE = HF_RESET_LAST */
-    const char *activity_type; /* activities of this type; NULL = all */
+    const char *reason;         /* why, for people; at most 1,000 bytes. NULL = "a batch operation" */
+    double rate;                /* runs a second at most; 0 = 5,000 */
+    const char *signal;         /* its name */
+    hf_payload input;           /* of the signal */
+    hf_reset_point point;       /* HF_RESET_FIRST or HF_RESET_LAST; HF_RESET_NOWHERE = HF_RESET_LAST */
+    const char *activity_type;  /* activities of this type; NULL = all */
+    const char *const *run_ids; /* a run for each of .ids; NULL = the current ones, also in place of one of them */
 } hf_batch_options;
 
 typedef struct hf_batch_stop_options {
@@ -81,7 +82,7 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_delete_with(hf_execution *execution, const hf_delete_options *options);
 
 /* Starts an operation on many workflows; it is durable when the call returns, and has only begun. Fails: HF_ERR_EXISTS: there is a batch with
- * this id; HF_ERR_INVALID: neither or both of .query and .ids, a wrong query (the sentence names the column), no .signal;
+ * this id; HF_ERR_INVALID: neither or both of .query and .ids, .run_ids without .ids, a wrong query (the sentence names the column), no .signal;
  * HF_ERR_LIMIT: 64 batches of the namespace are under way; HF_ERR_NOT_FOUND: there is no such namespace. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_batch_start_with(hf_service *service, const char *id, hf_batch_kind kind,
                                                  const hf_batch_options *options);

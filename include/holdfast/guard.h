@@ -6,13 +6,17 @@
  *
  * In code of a workflow these calls are refused, and the workflow task fails with a sentence that names the call and its place:
  *
- *     clocks    time, gettimeofday, clock_gettime, clock              use hf_wall_now, hf_sleep
- *     chance    rand, random, lrand48, drand48, getrandom, getentropy use hf_random, hf_uuid
- *     files     open, openat, creat, fopen, opendir                   use an activity
- *     network   socket, getaddrinfo                                   use an activity
- *     threads   pthread_create, fork, system, popen                   use hf_fork, or an activity
- *     waiting   sleep, usleep, nanosleep, clock_nanosleep             use hf_sleep
- *     settings  getenv, secure_getenv                                 pass it in the input
+ *     clocks    time, gettimeofday, clock_gettime, clock, timespec_get    use hf_wall_now, hf_sleep
+ *     chance    rand, random, lrand48, mrand48, drand48, getrandom,       use hf_random, hf_uuid
+ *               getentropy, arc4random, arc4random_uniform, arc4random_buf
+ *     files     open, openat, creat, fopen, freopen, opendir, access,     use an activity
+ *               stat, lstat, unlink, remove, rename, mkdir
+ *     network   socket, getaddrinfo                                       use an activity
+ *     threads   pthread_create, thrd_create, fork, posix_spawn,           use hf_fork, or an activity
+ *               posix_spawnp, system, popen
+ *     waiting   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep,    use hf_sleep
+ *               poll, select
+ *     settings  getenv, secure_getenv                                     pass it in the input
  *
  * A refused call returns what it returns on failure; errno is EPERM. printf and its kin pass, with a hint at hf_note, once for each
  * place. Activities, the library and the rest of the program are not affected. A place is "file.c:31" if the object has debug

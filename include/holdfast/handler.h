@@ -65,10 +65,11 @@ HF_API HF_MUST_USE hf_status hf_on_update_with(const char *name, hf_reply_handle
 HF_API const char *hf_handler_name(void);
 /* The id of the update that the calling handler answers: a repeated request has the same id. NULL elsewhere. */
 HF_API const char *hf_update_id(void);
-/* Waits until no other handler of signals or updates is under way; a scope around it may bound the wait. Handlers that wait
- * here themselves do not wait for each other: they go on together when all that are left wait. Fails: HF_ERR_CANCELED,
- * HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
-HF_API HF_MUST_USE hf_status hf_handlers_wait(void);
+/* HF_TRY(hf_handlers_wait(.timeout = hf_minutes(1)));  Waits until no other handler of signals or updates is under way.
+ * Handlers that wait here themselves do not wait for each other: they go on together when all that are left wait.
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: .timeout is above 0 but below a millisecond;
+ * HF_ERR_MISUSE outside a workflow. */
+HF_API HF_MUST_USE hf_status hf_handlers_wait_with(const hf_wait_options *options);
 /* Takes the oldest stored signal of this name, without waiting. `ret_out` may be NULL. Fails: HF_ERR_AGAIN: none has
  * come; else as hf_signal_wait (workflow.h). */
 HF_API HF_MUST_USE hf_status hf_signal_try(const char *name, hf_payload *ret_out);
@@ -132,6 +133,8 @@ HF_END_DECLS
 #define hf_on_update(...) HF_ON_UPDATE_(__VA_ARGS__, .size = sizeof(hf_on_update_options))
 #define HF_ON_UPDATE_(name, handler, ...) \
     hf_on_update_with((name), (handler), &(hf_on_update_options){__VA_ARGS__})
+#define hf_handlers_wait(...) \
+    hf_handlers_wait_with(&(hf_wait_options){.size = sizeof(hf_wait_options), .file = __FILE__, .line = __LINE__, __VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_on_signal(const char *name, hf_signal_handler handler,
@@ -153,6 +156,15 @@ hf_on_update(const char *name, hf_reply_handler handler,
 {
     options.size = sizeof options;
     return hf_on_update_with(name, handler, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_handlers_wait(
+    hf_wait_options options = hf_wait_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    return hf_handlers_wait_with(&options);
 }
 #endif
 /* clang-format on */

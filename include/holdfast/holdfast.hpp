@@ -162,9 +162,10 @@ inline hf_status fail_with_current() noexcept
         }
         return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());
     } catch (const error &e) {
-        // A failure of the library is still the last one of this fiber, with its causes.
+        // A failure of the library is still the last one of this fiber, with its causes: it is not told twice.
         const hf_failure *last = hf_error();
-        if (last != nullptr && last->status == e.status() && e.type() == last->type && e.cause_type() != "") {
+        if (last != nullptr && last->status == e.status() && e.type() == last->type &&
+            (e.cause_type() != "" || std::string(hf_error_text()) == e.what())) {
             return e.status();
         }
         return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());

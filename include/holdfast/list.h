@@ -47,25 +47,53 @@ typedef enum hf_search_attribute_type {
     HF_SEARCH_KEYWORD_LIST
 } hf_search_attribute_type;
 
+typedef enum hf_namespace_state {
+    HF_NAMESPACE_REGISTERED = 1,
+    HF_NAMESPACE_DEPRECATED, /* it is not to be used for new things; everything in it works */
+    HF_NAMESPACE_DELETED     /* its runs are being deleted; only clusters of Temporal still show such a namespace */
+} hf_namespace_state;
+
+/* A text of a namespace that tools find by its key. */
+typedef struct hf_namespace_text {
+    const char *key;
+    const char *value;
+} hf_namespace_text;
+
 typedef struct hf_namespace_options {
-    size_t size;             /* set by the macro */
-    const char *description; /* for people; NULL = none */
-    const char *owner;       /* e-mail address; NULL = none */
-    hf_span retention;       /* how long runs are to stay after their end; 0 = for ever */
+    size_t size;                   /* set by the macro */
+    const char *description;       /* for people; NULL = none */
+    const char *owner;             /* e-mail address; NULL = none */
+    hf_span retention;             /* how long runs are to stay after their end; 0 = for ever */
+    const hf_namespace_text *data; /* ends with a NULL key; NULL = none. At most 64 keys */
 } hf_namespace_options;
+
+/* What is not set stays as it is. */
+typedef struct hf_namespace_update_options {
+    size_t size;              /* set by the macro */
+    const char *description;  /* NULL and "" = unchanged */
+    const char *owner;        /* NULL and "" = unchanged */
+    hf_span retention;        /* 0 = unchanged */
+    bool keep_for_ever;       /* runs stay for ever; then .retention is 0 */
+    hf_namespace_state state; /* 0 = unchanged; HF_NAMESPACE_REGISTERED takes hf_namespace_deprecate back */
+    const hf_namespace_text
+        *data; /* these keys get these values, others stay; ends with a NULL key; NULL = unchanged */
+} hf_namespace_update_options;
 
 typedef struct hf_search_attribute_options {
     size_t size;            /* set by the macro */
     const char *namespace_; /* "default" */
 } hf_search_attribute_options;
 
-/* A namespace of a list. */
+/* A namespace. Texts are never NULL. */
 typedef struct hf_namespace_info {
     const char *name;
+    const char *id; /* a UUID, which tools of Temporal show */
     const char *description;
     const char *owner;
-    hf_span retention;  /* 0 = runs stay for ever */
-    bool is_deprecated; /* it is not to be used for new things */
+    hf_span retention; /* 0 = runs stay for ever */
+    hf_namespace_state state;
+    const hf_namespace_text *data; /* ends with a NULL key */
+    size_t data_count;
 } hf_namespace_info;
 
 /* Called for each item, on the caller's thread or fiber. What it gets is valid until it returns. False ends the list. */
@@ -89,10 +117,20 @@ HF_API HF_MUST_USE hf_status hf_count_with(hf_service *service, hf_counts *ret_c
  * name is empty, longer than 1,000 bytes, or has a byte 0x1f; HF_ERR_LIMIT: there are 10,000. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_register_with(hf_service *service, const char *name,
                                                         const hf_namespace_options *options);
-/* How long its runs stay after their end; 0 = for ever. Runs whose time is over then go in the background. Fails: HF_ERR_NOT_FOUND; HF_ERR_INVALID: the
- * span is below 0. The rest as for hf_start. */
+/* Tells what a namespace is. Free the answer with hf_namespace_info_free. Fails: HF_ERR_NOT_FOUND. The rest as for hf_start. */
+HF_API HF_MUST_USE hf_status hf_namespace_describe(hf_service *service, const char *name, hf_namespace_info **ret_info);
+HF_API void hf_namespace_info_free(hf_namespace_info *info); /* accepts NULL */
+/* Changes what the options name, all of it or nothing. A shorter retention deletes runs in the background whose time is over then. Fails:
+ * HF_ERR_NOT_FOUND; HF_ERR_INVALID: .retention is below 0, or .keep_for_ever is set beside it, .state is HF_NAMESPACE_DELETED or no state, the
+ * texts together have more than 10,000 bytes, or there are more than 64 keys. The rest as for hf_start. */
+HF_API HF_MUST_USE hf_status hf_namespace_update_with(hf_service *service, const char *name,
+                                                      const hf_namespace_update_options *options);
+/* How long its runs stay after their end; 0 = for ever. Runs whose time is over then go in the background. This is the short form of the one
+ * update that programs often make; here 0 is a span like others, where an option of 0 has to mean "unchanged". Fails: HF_ERR_NOT_FOUND;
+ * HF_ERR_INVALID: the span is below 0. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_keep(hf_service *service, const char *name, hf_span retention);
-/* Marks it as one that is not to be used any more; everything in it works as before. Fails: HF_ERR_NOT_FOUND. The rest as for hf_start. */
+/* Marks it as one that is not to be used any more; everything in it works as before. hf_namespace_update takes it back. Fails: HF_ERR_NOT_FOUND.
+ * The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_namespace_deprecate(hf_service *service, const char *name);
 /* Deletes a namespace with all of its runs, in the background; nobody sees it from now on, and its name can be registered again when the last run
  * is gone. Fails: HF_ERR_NOT_FOUND; HF_ERR_NOT_READY: it is "default". The rest as for hf_start. */
@@ -117,6 +155,8 @@ HF_API const char *hf_search_attribute_type_name(hf_search_attribute_type type);
 
 HF_END_DECLS
 
+HF_AUTO_DEFINE(hf_namespace_info_free, hf_namespace_info)
+
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
@@ -129,6 +169,9 @@ HF_END_DECLS
 #define hf_namespace_register(...) HF_NAMESPACE_REGISTER_(__VA_ARGS__, .size = sizeof(hf_namespace_options))
 #define HF_NAMESPACE_REGISTER_(service, name, ...) \
     hf_namespace_register_with((service), (name), &(hf_namespace_options){__VA_ARGS__})
+#define hf_namespace_update(...) HF_NAMESPACE_UPDATE_(__VA_ARGS__, .size = sizeof(hf_namespace_update_options))
+#define HF_NAMESPACE_UPDATE_(service, name, ...) \
+    hf_namespace_update_with((service), (name), &(hf_namespace_update_options){__VA_ARGS__})
 #define hf_search_attribute_add(...) HF_SEARCH_ATTRIBUTE_ADD_(__VA_ARGS__, .size = sizeof(hf_search_attribute_options))
 #define HF_SEARCH_ATTRIBUTE_ADD_(service, name, type, ...) \
     hf_search_attribute_add_with((service), (name), (type), &(hf_search_attribute_options){__VA_ARGS__})
@@ -159,6 +202,13 @@ hf_namespace_register(hf_service *service, const char *name,
 {
     options.size = sizeof options;
     return hf_namespace_register_with(service, name, &options);
+}
+static inline HF_MUST_USE hf_status
+hf_namespace_update(hf_service *service, const char *name,
+    hf_namespace_update_options options = hf_namespace_update_options())
+{
+    options.size = sizeof options;
+    return hf_namespace_update_with(service, name, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_search_attribute_add(hf_service *service, const char *name, hf_search_attribute_type type,

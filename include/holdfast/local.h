@@ -28,6 +28,9 @@ typedef struct hf_local_options {
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
     hf_on_cancel on_cancel;         /* what a cancel does; HF_CANCEL_WAIT */
     hf_payload *ret_details;        /* receives details of a failure; freed with the run; NULL = ignore */
+    const char *summary;            /* one line about it in the history, for people, at most 1,000 bytes; NULL = none */
+    const char *file;               /* set by the macro, as is the line: see hf_wait_options */
+    int line;
 } hf_local_options;
 
 /* A function that gives a value from outside. It runs on a thread and may block. */
@@ -51,18 +54,22 @@ HF_API HF_MUST_USE hf_status hf_side_effect(hf_effect effect, void *arg, hf_payl
 
 HF_END_DECLS
 
+#define hf_side_effect(...) (hf_here(__FILE__, __LINE__), hf_side_effect(__VA_ARGS__))
+
 /* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_activity_run_local(...) HF_ACTIVITY_RUN_LOCAL_(__VA_ARGS__, .size = sizeof(hf_local_options))
+#define hf_activity_run_local(...) HF_ACTIVITY_RUN_LOCAL_(__VA_ARGS__, .size = sizeof(hf_local_options), .file = __FILE__, .line = __LINE__)
 #define HF_ACTIVITY_RUN_LOCAL_(name, in, ret_out, ...) \
     hf_activity_run_local_with((name), (in), (ret_out), &(hf_local_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status
 hf_activity_run_local(const char *name, hf_payload in, hf_payload *ret_out,
-    hf_local_options options = hf_local_options())
+    hf_local_options options = hf_local_options(), const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     options.size = sizeof options;
+    options.file = file;
+    options.line = line;
     return hf_activity_run_local_with(name, in, ret_out, &options);
 }
 #endif

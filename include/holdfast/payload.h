@@ -9,8 +9,8 @@
  *
  * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. hf_payload_printf
  * inserts the text of a %s as it is, so quotes and backslashes in it must be escaped before; hf_payload_object of json.h
- * does that, and json.h also reads JSON. A payload has at most 2 MiB: the call that
- * takes a longer one fails with HF_ERR_TOO_BIG, and so does a result. */
+ * does that, and json.h also reads JSON. A payload has at most 2 MiB: a call with a longer one fails with
+ * HF_ERR_TOO_BIG, and so does a workflow or activity that returns one. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
 
@@ -28,10 +28,10 @@ typedef struct hf_payload {
 } hf_payload;
 
 /* What a program does to its payloads before a service gets them: compresses or encrypts them. Inputs, results, signals,
- * details and memos go through it, on their way out and in, in clients and workers alike; the store has only what it
- * made. Search attributes and names do not. Both functions get the bytes of a whole payload, with its metadata, and give
- * bytes that they own (hf_payload_copy). They must be pure: the same bytes out for the same bytes in, whenever a
- * workflow is replayed, as far as decoding goes. They run on the threads of fibers, so they must be short. At most 64 KiB
+ * details and memos go through it, on their way out and in, in clients and workers alike; the store holds only what the
+ * codec made. Search attributes and names do not go through it. Both functions get the bytes of a whole payload, with its
+ * metadata, and return bytes that they own (hf_payload_copy). What was encoded must always decode to the same bytes, also
+ * when a workflow is replayed later. They run on the threads of fibers, so they must be short. At most 64 KiB
  * may be added to a payload; the bound of 2 MiB is on the plain bytes.
  *
  * A payload that cannot be decoded fails the call or the workflow task that needs it, which is tried again. */
@@ -70,7 +70,7 @@ HF_API HF_MUST_USE hf_status hf_payload_printf(hf_payload *ret_payload, const ch
  * hf_payload, whose data is the first of them; it is passed on as it came, with all of its payloads and metadata, as long
  * as `data`, `len` and `encoding` are not changed: as the input of an activity, as a result, by hf_payload_copy.
  *
- * How many payloads came: 0 for none, mostly 1. */
+ * How many payloads `in` consists of: usually 1; 0 if it is empty. */
 HF_API size_t hf_payload_count(hf_payload in);
 /* One of them, from 0 on, as a copy that the caller owns. Fails: HF_ERR_NOT_FOUND, HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_payload_nth(hf_payload in, size_t idx, hf_payload *ret_payload);

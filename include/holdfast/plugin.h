@@ -23,12 +23,40 @@
 #include <holdfast/worker.h>
 
 #ifdef __cplusplus
+#include <exception>
 #define HF_PLUGIN_ extern "C" __attribute__((visibility("default")))
 #else
 #define HF_PLUGIN_ __attribute__((visibility("default")))
 #endif
 
-/* Defines a plugin; a block that returns hf_status follows. Once per shared object. */
+#if defined(__cplusplus) && defined(__cpp_exceptions)
+/* An exception that leaves the block is its failure. */
+inline hf_status hf_plugin_failed_() noexcept
+{
+    try {
+        throw;
+    } catch (const std::exception &e) {
+        return hf_raise(HF_ERR_FAILED, "an exception left HF_PLUGIN: %s", e.what());
+    } catch (...) {
+        return hf_raise(HF_ERR_FAILED, "an exception left HF_PLUGIN; it is not a std::exception");
+    }
+}
+#define HF_PLUGIN_BLOCK_(worker)                          \
+    static hf_status hf_plugin_block_(hf_worker *worker); \
+    hf_status hf_plugin_add(hf_worker *worker)            \
+    {                                                     \
+        try {                                             \
+            return hf_plugin_block_(worker);              \
+        } catch (...) {                                   \
+            return hf_plugin_failed_();                   \
+        }                                                 \
+    }                                                     \
+    static hf_status hf_plugin_block_(hf_worker *worker)
+#else
+#define HF_PLUGIN_BLOCK_(worker) hf_status hf_plugin_add(hf_worker *worker)
+#endif
+
+/* Defines a plugin; a block that returns hf_status follows. In C++ it may throw. Once per shared object. */
 #define HF_PLUGIN(worker)                                    \
     HF_PLUGIN_ hf_status hf_plugin_add(hf_worker *worker);   \
     HF_PLUGIN_ const char *hf_plugin_version(void);          \
@@ -41,7 +69,7 @@
     {                                                        \
         return hf_version;                                   \
     }                                                        \
-    hf_status hf_plugin_add(hf_worker *worker)
+    HF_PLUGIN_BLOCK_(worker)
 
 /* For `holdfast sim`, and optional: what the activities of the plugin have done to the world, as JSON. The trials compare it. Give the fakes
  * of a plugin for trials variables in place of a bank and a warehouse, and say only what must be right in the end, such as sums:

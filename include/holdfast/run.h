@@ -125,8 +125,8 @@ HF_END_DECLS
  *     HF_TRY(hf_search_set(hf_field_text("customer", name), hf_field_int("cents", 4711))); */
 /* clang-format off */
 #ifndef __cplusplus
-#define hf_memo_set(...) hf_memo_set_of((const hf_field[]){__VA_ARGS__, hf_field_end()})
-#define hf_search_set(...) hf_search_set_of((const hf_field[]){__VA_ARGS__, hf_field_end()})
+#define hf_memo_set(...) (hf_here(__FILE__, __LINE__), hf_memo_set_of((const hf_field[]){__VA_ARGS__, hf_field_end()}))
+#define hf_search_set(...) (hf_here(__FILE__, __LINE__), hf_search_set_of((const hf_field[]){__VA_ARGS__, hf_field_end()}))
 #else
 template <class... Fields> static inline HF_MUST_USE hf_status hf_memo_set(Fields... fields)
 {
@@ -138,6 +138,8 @@ template <class... Fields> static inline HF_MUST_USE hf_status hf_search_set(Fie
     const hf_field list[] = {fields..., hf_field_end()};
     return hf_search_set_of(list);
 }
+#define hf_memo_set(...) (hf_here(__FILE__, __LINE__), hf_memo_set(__VA_ARGS__))
+#define hf_search_set(...) (hf_here(__FILE__, __LINE__), hf_search_set(__VA_ARGS__))
 #endif
 /* clang-format on */
 #define hf_patched(...) (hf_here(__FILE__, __LINE__), hf_patched(__VA_ARGS__))

@@ -254,6 +254,7 @@ HF_API void *hf_local_get(const hf_local *key);
 HF_END_DECLS
 
 #define hf_sleep(...) (hf_here(__FILE__, __LINE__), hf_sleep(__VA_ARGS__))
+#define hf_sleep_until(...) (hf_here(__FILE__, __LINE__), hf_sleep_until(__VA_ARGS__))
 #define hf_shield_open(...) (hf_here(__FILE__, __LINE__), hf_shield_open(__VA_ARGS__))
 
 HF_AUTO_DEFINE(hf_scope_close, hf_scope)

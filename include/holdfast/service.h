@@ -234,9 +234,9 @@ HF_BEGIN_DECLS
  * crashes; docs/guide/temporal-sdks.md has the part about servers.
  *
  *     sqlite:PATH[?key=value&...]   runs the engine in this process, on this file, which is made (mode 0600) if need be
- *     owner:PATH                    asks the program that has this file open, over the socket beside it: clients and workers of a second
- *                                   process work unchanged. HF_ERR_NOT_FOUND: no program has it open
- *     memory:                       the same on a store that forgets, for tests
+ *     owner:PATH                    asks the program that has this file open, over the socket beside it: clients and
+ *                                   workers of a second process work unchanged. HF_ERR_NOT_FOUND: no program has it open
+ *     memory:                       runs the engine in this process, without a file: hf_close forgets everything; for tests
  *     temporal://HOST[:PORT][?key=value&...]
  *                                   a Holdfast server (`holdfast serve`) or a Temporal cluster, over gRPC; port 7233
  *
@@ -249,24 +249,30 @@ HF_BEGIN_DECLS
  *     durability=normal  faster; it survives the end of the process. A power cut, or a disk that fails to write, may
  *                        cost the last moments, but never leaves anything half done
  *     log=8M             the write-ahead log is moved into the file when it is longer
- *     share=yes          becomes the owner of the file, or asks the one who is, and takes over within a second when that one ends
+ *     retention=30d      runs of the namespace "default" are deleted this long after their end (s, m, h, d; 0 = for ever). The file remembers it for
+ *                        openings without the key; a new file keeps them for ever
+ *     share=yes          opens the file if no other process has it open, else works through that process, and takes over
+ *                        within a second when it ends
  *
- *     namespace=NAME     for calls and workers that name none, instead of "default"; this is for owner: and, as the next, for temporal://
+ * This key is for owner: and temporal://, and those after it are for temporal:// only:
+ *
+ *     namespace=NAME     namespace of calls and workers that name none; "default"
  *     tls=yes            encrypts the connection, and checks the server's certificate against those of the system. The next four
  *                        imply it
- *     ca=FILE            checks it against these instead; PEM
+ *     ca=FILE            checks the certificate against those in this file instead; PEM
  *     cert=FILE, key=FILE  the certificate that the server may ask for
  *     server_name=NAME   the name in the server's certificate, if it is not HOST
  *     api_key_file=FILE  an API key; it is only sent with TLS, or to this machine
  *
- * A connection that is lost is made again. Meanwhile polls and waits wait; calls that were not sent, or that may be sent twice,
- * are sent again for up to 10 s; others fail with HF_ERR_UNAVAILABLE, and their outcome is not known.
+ * A connection that is lost is made again. Meanwhile polls and waits go on waiting. Calls that were not sent, or that may
+ * be sent twice, are sent again for up to 10 s. Other calls fail with HF_ERR_UNAVAILABLE: whether they happened is not
+ * known.
  *
- * One program at a time may have a file open; others use it through that one (owner:, share=yes), as the same user: at most 64 connections, 4,096
- * calls under way, 4 MiB for a request. Tasks of a process that ends go out again at once. While it is open, three files lie beside it: PATH-wal (SQLite's
- * write-ahead log), PATH-owner (the lock of the owning process) and PATH-sock (the socket of the command `holdfast`,
- * mode 0600; missing, with a warning in the program's log, if the path is too long for a socket or another kind of file
- * has that name).
+ * One program at a time may have a file open. Others of the same user work through it (owner:, share=yes), with at most
+ * 64 connections, 4,096 calls under way and 4 MiB for a request. When such a process ends, its tasks are handed out again
+ * at once. While a file is open, three others lie beside it: PATH-wal (SQLite's write-ahead log), PATH-owner (the lock of
+ * the owning process) and PATH-sock (the socket of the command `holdfast`, mode 0600; missing, with a warning in the
+ * program's log, if the path is too long for a socket or another kind of file has that name).
  * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or is not a Holdfast database),
  * HF_ERR_EXISTS (another process has the file open; the sentence names it), HF_ERR_UNSUPPORTED (written by a newer
  * version), HF_ERR_NOT_FOUND (no such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name),

@@ -51,8 +51,8 @@
  * Workflows run on fibers. Between their workflow tasks they stay in memory, as many as fit; the others are replayed
  * when something happens to them. Activities run on threads of their own, one each, or on fibers if they never block.
  * An activity that does not end after its cancel becomes a zombie (activity.h) and no longer counts for activities_max.
- * There are at most 1,024 threads. So a larger activities_max needs activities that all run on fibers, and HF_UNLIMITED
- * means 1,024 if one of them does not.
+ * There are at most 1,024 threads. So activities_max may be larger only if all activities run on fibers; HF_UNLIMITED
+ * means 1,024 if one of them needs a thread.
  *
  * The tasks of a queue are handed out in the order in which they came. Work that must not wait behind the rest, such as
  * a charge behind thousands of mails, gets a queue and a worker of its own: .task_queue of hf_activity_run names the
@@ -93,13 +93,15 @@ typedef struct hf_worker_options {
                                  worker that has the type, and its workflow task fails meanwhile */
     bool fails_on_conflict;   /* a workflow whose code does not do what its history says fails, with type
                                  "NotDeterministic"; else it waits for the right code */
-    /* Activities that this worker begins in a second, on average; at most as many at once as it may begin in one
-     * second. 0.1 is one in ten seconds; 0.000001 to 1,000,000,000; 0 = any number. */
+    /* Activities that this worker begins in a second, on average. After a quiet time it may begin as many at once as it
+     * may begin in one second. 0.1 is one in ten seconds; 0.000001 to 1,000,000,000; 0 = any number. */
     double activities_per_second;
     /* The same for all workers of the task queue together: the service hands out no more. Workers of a queue should
      * agree, because the last poll that names a number decides. 0 = any number. */
     double queue_activities_per_second;
-    int local_activities_max; /* local activities and side effects at once (local.h); 100, at most 512 */
+    int local_activities_max;   /* local activities and side effects at once (local.h); 100, at most 512 */
+    hf_span heartbeat_throttle; /* time between two heartbeats that are sent for an activity without .heartbeat; 30 s,
+                                   at most 60 s */
 } hf_worker_options;
 
 typedef enum hf_worker_health {
@@ -124,6 +126,8 @@ typedef struct hf_worker_stats {
     uint64_t activity_zombies; /* those of them whose slot went to another one, because they do not end */
     uint64_t workflow_zombies; /* workflows that have not yielded for stuck_after and zombie_after (runtime.h) */
     uint64_t stuck;            /* workflows that have not yielded for stuck_after, zombies included */
+    uint64_t dropped;          /* fibers of workflows that left memory but went on calling, so far; no code of them runs
+                                  any more (HF_ERR_EVICTED in workflow.h) */
 } hf_worker_stats;
 
 typedef struct hf_worker_add_workflow_options {
@@ -238,10 +242,10 @@ HF_API HF_MUST_USE hf_status hf_worker_wait(hf_worker *worker);
 HF_API HF_MUST_USE hf_status hf_worker_stop(hf_worker *worker);
 /* Counts, at about one moment. May be called at any time, from any thread. */
 HF_API HF_MUST_USE hf_status hf_worker_stat(hf_worker *worker, hf_worker_stats *ret_stats);
-HF_API const char *hf_worker_health_name(hf_worker_health health); /* "ready" ...; "?" for what is none */
-/* Frees a worker that no other thread uses. One that hf_worker_start has started is stopped first, and waited for; the
- * result is that of hf_worker_wait, and the worker is freed whatever it is. Fails: HF_ERR_MISUSE, and the worker stays:
- * another thread is in hf_worker_run or hf_worker_wait with it. Accepts NULL. */
+HF_API const char *hf_worker_health_name(hf_worker_health health); /* "ready" ...; "?" for any other number */
+/* Frees a worker that no other thread uses. If hf_worker_start has started it, this stops it, waits for its end and
+ * returns what hf_worker_wait would return; the worker is freed in any case. Fails: HF_ERR_MISUSE: another thread is in
+ * hf_worker_run or hf_worker_wait with it; then it is not freed. Accepts NULL. */
 HF_API hf_status hf_worker_free(hf_worker *worker);
 
 HF_END_DECLS

@@ -18,16 +18,15 @@
  *     cleanup. The log says where it was (workflow_did_not_return), and the run continues from its history. Memory
  *     that the library gave the run is freed; memory that its code allocated is lost, each time.
  *
- * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 activities are
- * pending at once; the next one is refused with HF_ERR_LIMIT. A run has at
- * most 51,200 events and 50 MiB of history: a run that reaches either limit is terminated without telling its code, so
- * it cannot clean up. An activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile;
- * their inputs and results count as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run
- * has used a fifth of its events, bytes or signals the log has a warning, workflow_nears_limit. A workflow
- * that has more to do continues as new before that: hf_continue_as_new starts the next run with the work that is left,
- * and hf_workflow_info()->should_continue says when it is time.
+ * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 activities are pending at
+ * once; the next one is refused with HF_ERR_LIMIT. A run has at most 51,200 events and 50 MiB of history: a run that
+ * reaches either limit is terminated without telling its code, so it cannot clean up. An activity takes six events, a
+ * sleep five, a signal four, if nothing else happens meanwhile; their inputs and results count as bytes. A run gets at
+ * most 10,000 signals; hf_signal refuses the next. When a run has used a fifth of its events, bytes or signals, the log
+ * has a warning, workflow_nears_limit. A workflow that has more to do continues as new in time: hf_continue_as_new
+ * starts the next run with the work that is left, and hf_workflow_info()->should_continue says when to do so.
  *
- * Stack. A workflow runs on a fiber's stack, about 60,000 bytes by default, and does not grow (see Stacks in scope.h):
+ * Stack. A workflow runs on a fiber's stack of about 60,000 bytes by default, which does not grow (see Stacks in scope.h):
  * keep large arrays and deep recursion out of it, or give hf_worker_add_workflow a larger .stack_size. .stack_size of
  * hf_run, or of the runtime of the worker, is the default for all workflows.
  *
@@ -37,12 +36,14 @@
  * If you change a workflow's code, runs that are under way are replayed with the new code. If the new code makes
  * other calls than the history has (another activity or timer, another order or span), the run stops at the first
  * difference. The log has workflow_task_failed with "not deterministic", both sides and the line of the call, and the
- * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost. To
- * change the code under runs that are under way, put the new calls behind hf_patched (run.h): runs that have passed the place
- * keep to the old branch, others take the new one. If a run has stopped already, start the program with the code that
- * the run began with, end the run (hf_terminate), or go back in it (hf_reset). Or give the new code a name of its own ("order-2"), start
- * new runs with that, and keep the old one registered until its runs have ended; `holdfast list FILE` finds them. The code of an activity may change at any time, and so may the input and options
- * of activities that are not scheduled yet. */
+ * run is tried again, with growing pauses, until the code agrees with the history. Nothing is lost.
+ *
+ * To change the code of runs that are under way, put the new calls behind hf_patched (run.h): runs that have passed the
+ * place keep to the old branch, others take the new one. Or give the new code a name of its own ("order-2"), start new
+ * runs with that, and keep the old one registered until its runs have ended; `holdfast list FILE` finds them. If a run
+ * has stopped already, start the program with the code that the run began with, end the run (hf_terminate), or go back
+ * in it (hf_reset). The code of an activity may change at any time, and so may the input and options of activities that
+ * are not scheduled yet. */
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H
 
@@ -118,8 +119,8 @@ HF_API HF_MUST_USE hf_status hf_activity_run_with(const char *name, hf_payload i
 /* The same as a child of a scope, without a fiber: hf_join counts it like any other, and a join, a deadline or a cancel
  * treats it alike; .on_cancel says what a cancel does. It takes no stack: a run may have 2,000 pending, at less than 512
  * bytes each. The command is made by this call, so calls are recorded in their order. The name, `in` and the options are
- * copied. `ret_out` may be NULL; it and .ret_details must live until the scope is closed, and are written before the
- * join learns of the end, if it is HF_OK (.ret_details: if there are details).
+ * copied. `ret_out` may be NULL; it and .ret_details must live until the scope is closed. `ret_out` is written if the
+ * activity succeeds, .ret_details if there are details, both before the join learns of the end.
  *     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_QUORUM(2)));
  *     for (int i = 0; i < 3; i++) {
  *         HF_TRY(hf_fork_activity(scope, "quote", shops[i], &quotes[i], .start_to_close = hf_minutes(1)));

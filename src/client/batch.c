@@ -56,8 +56,13 @@ static hf_status check(hf_op *op, hf_batch_kind kind, const hf_batch_options *o)
         return hf_fail_at(op, HF_ERR_INVALID, VERB, "hf_batch_start needs a .query or at most %d .ids, and not both",
                           IDS_MAX);
     }
+    if (o->run_ids != NULL && o->ids == NULL) {
+        return hf_fail_at(op, HF_ERR_INVALID, VERB, "hf_batch_start: .run_ids are runs of .ids, and there are none");
+    }
     for (size_t i = 0; i < o->id_count; i++) {
         HF_TRY(hf_text_check(op, VERB, "an id of .ids", o->ids[i] != NULL ? o->ids[i] : "", 1, HF_ERRAND_TEXT_LEN_MAX));
+        const char *run = o->run_ids != NULL ? o->run_ids[i] : NULL;
+        HF_TRY(hf_text_check(op, VERB, "an id of .run_ids", run, 0, HF_ERRAND_TEXT_LEN_MAX));
     }
     if (kind == HF_BATCH_SIGNAL && o->signal == NULL) {
         return hf_fail_at(op, HF_ERR_INVALID, VERB, "hf_batch_start: a batch of signals needs .signal, its name");
@@ -137,6 +142,7 @@ static hf_status start(hf_errand *e, hf_service *service, const char *id, hf_bat
     }
     for (size_t i = 0; i < o->id_count; i++) {
         executions[i].workflow_id = hf_str_of(o->ids[i]);
+        executions[i].run_id = hf_text_or(o->run_ids != NULL ? o->run_ids[i] : NULL, "");
     }
     hf_pb_start_batch_operation_request request = {
         .namespace = hf_namespace_or(o->namespace_, service),

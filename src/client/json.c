@@ -172,9 +172,14 @@ static hf_status expect(look *l, hf_json_kind kind)
         return HF_OK;
     }
     if (l->found.kind == HF_KIND_MISSING) {
-        return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb,
-                          "%s: there is no '%.200s': %zu of its parts lead to byte %zu, and there it ends", l->verb,
-                          l->where, l->found.steps, l->found.start);
+        if (l->found.steps == 0) {
+            return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb, "%s: there is no '%.200s' in the JSON text", l->verb,
+                              l->where);
+        }
+        return hf_fail_at(
+            &l->op, HF_ERR_INVALID, l->verb,
+            "%s: there is no '%.200s': the value at byte %zu, where its first %zu part%s, does not have the next",
+            l->verb, l->where, l->found.start, l->found.steps, l->found.steps == 1 ? " leads" : "s lead");
     }
     return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb, "%s: '%.200s' is %s, not %s, at byte %zu", l->verb, l->where,
                       KINDS[l->found.kind], KINDS[kind], l->found.start);

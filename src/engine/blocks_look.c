@@ -94,7 +94,7 @@ static void visit_whole(hf_house_work *work, hf_store *store, const hf_row *row)
     hf_run *run = hf_run_new(&memory, row->key.a);
     hf_status status = run != NULL ? hf_run_row_load(&op, store, &memory, run, row->value) : HF_ERR_NOMEM;
     if (status == HF_OK) {
-        hf_visible visible = hf_visible_of_run(run);
+        hf_visible visible = hf_visible_of_run(run, &scratch);
         visit_run(work, &visible);
     } else if (status == HF_ERR_NOMEM) {
         work->status = status;

@@ -65,8 +65,8 @@ static bool written(hf_core *core, const hf_run *run, size_t start)
     return true;
 }
 
-/* Applies the change that was just written from `start` on. */
-static void apply_last(hf_core *core, hf_run *run, size_t start)
+/* Applies the change that was just written from `start` on. `msg` is what was written, if the caller has it as a struct. */
+static void apply_last(hf_core *core, hf_run *run, size_t start, const hf_pb_type *type, const void *msg)
 {
     if (!written(core, run, start)) {
         return;
@@ -79,6 +79,8 @@ static void apply_last(hf_core *core, hf_run *run, size_t start)
     }
     hf_assert(rest.len == 0); /* one change at a time */
     hf_apply a = application(core);
+    a.msg = msg;
+    a.msg_type = type;
     applied(core, run, hf_apply_change(&a, run, &field));
 }
 
@@ -98,7 +100,7 @@ void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *typ
     change(core, run);
     size_t start = run->log.len;
     hf_pb_encode_field(field, type, msg, &run->log);
-    apply_last(core, run, start);
+    apply_last(core, run, start, type, msg);
 }
 
 void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes)
@@ -110,7 +112,7 @@ void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes)
     change(core, run);
     size_t start = run->log.len;
     hf_pb_put_bytes(&run->log, field, bytes);
-    apply_last(core, run, start);
+    apply_last(core, run, start, NULL, NULL);
 }
 
 void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value)
@@ -122,7 +124,7 @@ void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value)
     change(core, run);
     size_t start = run->log.len;
     hf_pb_put_uint(&run->log, field, (uint64_t)value);
-    apply_last(core, run, start);
+    apply_last(core, run, start, NULL, NULL);
 }
 
 /* Whether the event is the last one of the started workflow task. */
@@ -187,7 +189,7 @@ void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *ev
     }
     size_t start = run->log.len;
     hf_pb_encode_field(HF_CHANGE_BUFFERED, &hf_pb_history_event_type, event, &run->log);
-    apply_last(core, run, start);
+    apply_last(core, run, start, &hf_pb_history_event_type, event);
 }
 
 bool hf_event_completion_of(const hf_pb_history_event *event, int64_t *ret_begun_id, int64_t **ret_started_id)

@@ -104,12 +104,25 @@ static void answer_task(hf_core *core, hf_call *call, hf_run *run, hf_page page,
     answer_history(core, call, run, want);
 }
 
+/* Whether the caller may read it: hf_call.handed_before. */
+static bool is_permitted(const hf_call *call, const hf_run *run, const hf_page *page)
+{
+    const hf_wft *wft = hf_wft_now(run);
+    return call->handed_before == 0 || page->last != 0 ||
+           (hf_run_is_open(run) && wft->state == HF_WFT_STARTED && wft->started_time < call->handed_before);
+}
+
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_get_workflow_execution_history_request *request = call->request;
     hf_page page = {.run = run->number, .next = 1};
     if (request->next_page_token.len > 0) {
         hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* by_page has decoded it before */
+    }
+    if (!is_permitted(call, run, &page)) {
+        call->words = "Request unauthorized.";
+        hf_call_fail(core, call, HF_ERR_DENIED, "no workflow task of this run was handed to the caller");
+        return;
     }
     bool open = hf_run_is_open(run);
     size_t count_max = request->maximum_page_size > 0 ? (size_t)request->maximum_page_size : HF_HISTORY_PAGE_COUNT;

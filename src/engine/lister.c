@@ -248,7 +248,7 @@ static void copy_runs(hf_core *core, hf_lister *lister, hf_arena *arena)
         if (!remember(core, work, run->number)) {
             return;
         }
-        hf_visible visible = hf_visible_of_run(run);
+        hf_visible visible = hf_visible_of_run(run, arena);
         if (hf_str_equal(visible.namespace_, work->namespace_)) {
             runs[count++] = hf_visible_copy(arena, &visible);
             len += hf_visible_len(&visible);

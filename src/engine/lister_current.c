@@ -51,7 +51,8 @@ void hf_list_note_names(hf_core *core, hf_list_work *work)
     {
         const hf_run *run = &HF_CONTAINER(node, hf_slot, dirty_link)->run;
         if (!run->is_written && run->event_count > 0) {
-            hf_visible visible = hf_visible_of_run(run);
+            hf_visible visible = {.namespace_ = hf_owned_str(&run->namespace),
+                                  .workflow_id = hf_owned_str(&run->workflow_id)};
             work->fresh[work->fresh_count++] = (hf_name_entry){hash_of(work, &visible, true), run->number};
         }
     }

@@ -126,8 +126,12 @@ static bool read_whole(hf_list_work *work, hf_store *store, const hf_row *row, h
     hf_run *run = hf_run_new(&memory, row->key.a);
     hf_status status = run != NULL ? hf_run_row_load(&op, store, &memory, run, row->value) : HF_ERR_NOMEM;
     if (status == HF_OK) {
-        hf_visible visible = hf_visible_of_run(run);
+        hf_visible visible = hf_visible_of_run(run, &scratch);
         *ret_run = hf_visible_copy(&work->scratch, &visible);
+        status = scratch.status;
+    }
+    if (status == HF_OK) {
+        hf_assert(ret_run->number == row->key.a);
     } else if (status == HF_ERR_NOMEM) {
         work->status = status;
     } else if (status == HF_ERR_INVALID || status == HF_ERR_UNSUPPORTED) {

@@ -305,7 +305,7 @@ static bool texts_fit(hf_core *core, hf_call *call, hf_str description, hf_str o
            hf_call_refuse(core, call, "description, owner and data of a namespace have more than 10000 bytes");
 }
 
-/* Retention of runs that have ended: none, or at least a day, as on Temporal. */
+/* Retention of runs that have ended. Temporal asks for a day at least; here every span that is not negative will do. */
 static bool retention_of(hf_core *core, hf_call *call, hf_pb_duration given, int64_t *ret_ns)
 {
     int64_t ns = given.has ? hf_pb_duration_span(given).ns : 0;
@@ -463,6 +463,7 @@ void hf_update_namespace_call(hf_core *core, hf_call *call)
     if (!update(core, call, space)) {
         return;
     }
+    HF_PROBE(core, HF_PROBE_NAMESPACE_UPDATED);
     touch(core, space);
     hf_pb_update_namespace_response *response = hf_call_response(core, call);
     hf_pb_describe_namespace_response shown = {0};

@@ -124,6 +124,7 @@
     X(HF_PROBE_COUNTED, "runs were counted")                                                 \
     X(HF_PROBE_COUNT_GROUPED, "runs were counted by status")                                 \
     X(HF_PROBE_NAMESPACE_REGISTERED, "a namespace was registered")                           \
+    X(HF_PROBE_NAMESPACE_UPDATED, "a namespace was updated")                                 \
     X(HF_PROBE_ATTRIBUTE_ADDED, "a search attribute was added")                              \
     X(HF_PROBE_ATTRIBUTE_REMOVED, "a search attribute was removed")                          \
     X(HF_PROBE_BLOCKS_LOADED, "an opening found the blocks of runs that have ended")         \

@@ -572,6 +572,6 @@ struct hf_binding {
     hf_binding *outer;    /* next older, possibly of an ancestor */
     hf_binding *own_next; /* of the same fiber, for freeing */
 };
-void hf_locals_drop(hf_fiber *self);
+void hf_locals_drop(hf_fiber *self, const struct hf_binding *until);
 
 #endif

@@ -592,7 +592,11 @@ static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const cha
 static void raise_text(hf_status status, const char *type, bool with_cause, const char *message)
 {
     hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
+    if (self == NULL) { /* nothing can be stored but that: an earlier failure must not pass for this one */
+        self = (hf_fiber *)(void *)hf_self_get();
+        if (self != NULL) {
+            hf_self_note(self, status, "a failure in a process that fork() made");
+        }
         return;
     }
     const char *where = self->branch != NULL && self->branch->name != NULL ? self->branch->name : "";

@@ -205,15 +205,14 @@ static bool on_fault(void *state, void *address)
         (void)snprintf(
             message, sizeof message,
             "holdfast: stack overflow in workflow '%.100s' ('%.100s'): its stack of %zu bytes is used up; give "
-            "hf_run, or hf_runtime_new for the worker's runtime, a larger .stack_size (up to 256 K), or keep "
-            "big things off the stack",
+            "hf_worker_add_workflow a larger .stack_size (up to 256 K), or keep big things off the stack",
             name, hf_crew_name(self->crew), len);
     } else {
         (void)snprintf(
             message, sizeof message,
             "holdfast: stack overflow in fiber '%.100s': its stack of %zu bytes is used up; give hf_fork a "
-            "larger .stack_size (up to 256 K), or hf_run if the library forked it (its first fiber, an activity "
-            "on a fiber), or keep big things off the stack",
+            "larger .stack_size (up to 256 K), or hf_worker_add_activity if it is an activity, or hf_run if it is the "
+            "first fiber; or keep big things off the stack",
             name, len);
     }
     hf_fatal(rt, message, 1);

@@ -14,7 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -22,9 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/types.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,32 +140,64 @@ static void refuse(const char *function, const char *instead, const void *caller
         return real_##name args;                            \
     }
 
+#if !__GLIBC_PREREQ(2, 36) /* the headers do not have them, and a program that calls them brings its own */
+uint32_t arc4random(void);
+uint32_t arc4random_uniform(uint32_t bound);
+void arc4random_buf(void *to, size_t len);
+#endif
+
 /* clang-format off */
 GUARD(time_t, time, (time_t *to), (to), USE_CLOCK, (time_t)-1)
 GUARD(int, clock_gettime, (clockid_t id, struct timespec *to), (id, to), USE_CLOCK, -1)
 GUARD(clock_t, clock, (void), (), USE_CLOCK, (clock_t)-1)
+GUARD(int, timespec_get, (struct timespec *to, int base), (to, base), USE_CLOCK, 0)
 GUARD(int, rand, (void), (), USE_RANDOM, 0)
 GUARD(long, random, (void), (), USE_RANDOM, 0)
 GUARD(long, lrand48, (void), (), USE_RANDOM, 0)
+GUARD(long, mrand48, (void), (), USE_RANDOM, 0)
 GUARD(double, drand48, (void), (), USE_RANDOM, 0)
 GUARD(ssize_t, getrandom, (void *to, size_t len, unsigned flags), (to, len, flags), USE_RANDOM, -1)
 GUARD(int, getentropy, (void *to, size_t len), (to, len), USE_RANDOM, -1)
+GUARD(uint32_t, arc4random, (void), (), USE_RANDOM, 0)
+GUARD(uint32_t, arc4random_uniform, (uint32_t bound), (bound), USE_RANDOM, 0)
 GUARD(int, creat, (const char *path, mode_t mode), (path, mode), USE_ACTIVITY, -1)
 GUARD(FILE *, fopen, (const char *path, const char *mode), (path, mode), USE_ACTIVITY, NULL)
 GUARD(FILE *, fopen64, (const char *path, const char *mode), (path, mode), USE_ACTIVITY, NULL)
+GUARD(FILE *, freopen, (const char *path, const char *mode, FILE *file), (path, mode, file), USE_ACTIVITY, NULL)
+GUARD(FILE *, freopen64, (const char *path, const char *mode, FILE *file), (path, mode, file), USE_ACTIVITY, NULL)
+GUARD(int, access, (const char *path, int mode), (path, mode), USE_ACTIVITY, -1)
+GUARD(int, stat, (const char *restrict path, struct stat *restrict to), (path, to), USE_ACTIVITY, -1)
+GUARD(int, lstat, (const char *restrict path, struct stat *restrict to), (path, to), USE_ACTIVITY, -1)
+GUARD(int, unlink, (const char *path), (path), USE_ACTIVITY, -1)
+GUARD(int, remove, (const char *path), (path), USE_ACTIVITY, -1)
+GUARD(int, rename, (const char *from, const char *to), (from, to), USE_ACTIVITY, -1)
+GUARD(int, mkdir, (const char *path, mode_t mode), (path, mode), USE_ACTIVITY, -1)
 GUARD(DIR *, opendir, (const char *path), (path), USE_ACTIVITY, NULL)
 GUARD(int, socket, (int domain, int type, int protocol), (domain, type, protocol), USE_ACTIVITY, -1)
 GUARD(int, getaddrinfo, (const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **to),
       (node, service, hints, to), USE_ACTIVITY, EAI_SYSTEM)
 GUARD(int, pthread_create, (pthread_t *to, const pthread_attr_t *attributes, void *(*body)(void *), void *arg),
       (to, attributes, body, arg), "use hf_fork, or an activity", EPERM)
+GUARD(int, thrd_create, (thrd_t *to, thrd_start_t body, void *arg), (to, body, arg), "use hf_fork, or an activity", thrd_error)
 GUARD(pid_t, fork, (void), (), USE_ACTIVITY, -1)
+GUARD(int, posix_spawn,
+      (pid_t *restrict to, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
+       const posix_spawnattr_t *restrict attributes, char *const argv[restrict], char *const env[restrict]),
+      (to, path, actions, attributes, argv, env), USE_ACTIVITY, EPERM)
+GUARD(int, posix_spawnp,
+      (pid_t *restrict to, const char *restrict path, const posix_spawn_file_actions_t *restrict actions,
+       const posix_spawnattr_t *restrict attributes, char *const argv[restrict], char *const env[restrict]),
+      (to, path, actions, attributes, argv, env), USE_ACTIVITY, EPERM)
 GUARD(int, system, (const char *command), (command), USE_ACTIVITY, -1)
 GUARD(unsigned, sleep, (unsigned seconds), (seconds), USE_SLEEP, seconds)
 GUARD(int, usleep, (useconds_t span), (span), USE_SLEEP, -1)
 GUARD(int, nanosleep, (const struct timespec *span, struct timespec *left), (span, left), USE_SLEEP, -1)
 GUARD(int, clock_nanosleep, (clockid_t id, int flags, const struct timespec *span, struct timespec *left),
       (id, flags, span, left), USE_SLEEP, EPERM)
+GUARD(int, thrd_sleep, (const struct timespec *span, struct timespec *left), (span, left), USE_SLEEP, -2)
+GUARD(int, poll, (struct pollfd *list, nfds_t count, int timeout), (list, count, timeout), USE_SLEEP, -1)
+GUARD(int, select, (int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict bad, struct timeval *restrict timeout),
+      (count, in, out, bad, timeout), USE_SLEEP, -1)
 GUARD(char *, getenv, (const char *name), (name), USE_INPUT, NULL)
 GUARD(char *, secure_getenv, (const char *name), (name), USE_INPUT, NULL)
 /* clang-format on */
@@ -169,6 +206,18 @@ EXPORT FILE *popen(const char *command, const char *mode)
 {
     GUARDED(popen, USE_ACTIVITY, NULL)
     return real_popen(command, mode);
+}
+
+REAL(void, arc4random_buf, (void *to, size_t len))
+EXPORT void arc4random_buf(void *to, size_t len)
+{
+    if (applies()) {
+        refuse("arc4random_buf", USE_RANDOM, __builtin_return_address(0));
+        memset(to, 0, len);
+        return;
+    }
+    find_arc4random_buf();
+    real_arc4random_buf(to, len);
 }
 
 /* The type of its second argument differs between versions of libc. */

@@ -27,7 +27,7 @@
 #define HF_HISTORY_SUGGEST_LEN (4ll << 20) /* bytes from which on the worker is told to continue as new */
 #define HF_HISTORY_SUGGEST_COUNT 4096      /* events from which on it is told so */
 #define HF_RETRY_COEFFICIENT_MAX 1000000   /* times the last pause: a greater factor is a mistake */
-#define HF_PENDING_MAX 2000       /* pending activities of one run; also pending timers, and messages to other runs */
+#define HF_PENDING_MAX 2000       /* pending activities of one run; also its children, and messages to other runs */
 #define HF_BUFFERED_COUNT_MAX 100 /* events that wait until a started workflow task has ended */
 #define HF_BUFFERED_LEN_MAX (2u << 20) /* their bytes */
 #define HF_SIGNALS_MAX 10000           /* signals of one run */

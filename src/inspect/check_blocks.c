@@ -57,7 +57,7 @@ static hf_status compare(hf_op *op, block_check *c, const hf_row *row, const hf_
     hf_run *run = hf_run_new(&memory, row->key.a);
     hf_status status = run != NULL ? hf_run_row_load(&bad, c->store, &memory, run, row->value) : HF_ERR_NOMEM;
     if (status == HF_OK) {
-        visible = hf_visible_of_run(run);
+        visible = hf_visible_of_run(run, arena);
         if (visible.is_hidden || !is_same(&visible, entry)) {
             tell(c, entry->number, "is not as its own row tells");
         }

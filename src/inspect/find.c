@@ -1,5 +1,6 @@
 #include "inspect/find.h"
 
+#include "ledger/meta.h"
 #include "ledger/namespaces.h"
 #include "ledger/operations.h"
 #include "run/visible.h"
@@ -35,7 +36,8 @@ static hf_status name_default(hf_op *op, void *arg, const hf_pb_namespace_record
     return HF_OK;
 }
 
-hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
+/* Those that have a row, and "default". */
+static hf_status name_rows(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
 {
     static const hf_pb_namespace_record DEFAULT = {.name = HF_STR_INIT("default"),
                                                    .state = HF_NAMESPACE_STATE_REGISTERED};
@@ -45,6 +47,96 @@ hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf
         visit(arg, &DEFAULT);
     }
     return hf_namespace_rows_read(op, store, memory, name_one, &self);
+}
+
+/* Whether the file is older than the registry of namespaces, and no program has opened it since. */
+static hf_status has_no_registry(hf_op *op, hf_store *store, hf_allocator memory, bool *ret_has_none)
+{
+    hf_arena arena;
+    hf_meta meta = {0};
+    bool is_found = false;
+    hf_arena_init(&arena, memory);
+    hf_status status = hf_meta_read(op, store, &arena, &meta, &is_found);
+    *ret_has_none = status == HF_OK && is_found && meta.namespaces != HF_META_NAMESPACES;
+    hf_arena_deinit(&arena);
+    return status;
+}
+
+/* The names that its runs use: the next opening registers them. */
+typedef struct learning {
+    hf_arena arena;
+    hf_str *names;
+    size_t count, room;
+} learning;
+
+static void learn(learning *self, hf_str name)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        if (hf_str_equal(self->names[i], name)) {
+            return;
+        }
+    }
+    if (self->count == self->room) {
+        size_t room = self->room > 0 ? 2 * self->room : 16;
+        hf_str *names = HF_ARENA_ARRAY(&self->arena, hf_str, room);
+        if (names == NULL) {
+            return;
+        }
+        if (self->count > 0) {
+            memcpy(names, self->names, self->count * sizeof *names);
+        }
+        self->names = names;
+        self->room = room;
+    }
+    hf_assert(self->count < self->room);
+    self->names[self->count++] = hf_arena_copy(&self->arena, name);
+}
+
+static hf_status learn_all(hf_op *op, hf_look *look, hf_allocator memory, learning *self)
+{
+    hf_arena arena;
+    hf_status status = HF_OK;
+    int64_t before = INT64_MAX;
+    bool goes_on = true;
+    hf_arena_init(&arena, memory);
+    while (goes_on && status == HF_OK) {
+        hf_pb_admin_run_list page = {0};
+        hf_arena_reset(&arena);
+        status = hf_look_page(op, look, before, 1000, &arena, &page);
+        goes_on = page.count > 0;
+        for (size_t i = 0; status == HF_OK && i < page.count; i++) {
+            before = page.items[i].number;
+            if (page.items[i].damage.len == 0 && !hf_str_equal(page.items[i].namespace, HF_STR("default"))) {
+                learn(self, page.items[i].namespace);
+            }
+        }
+    }
+    hf_arena_deinit(&arena);
+    HF_TRY(status);
+    return self->arena.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the names of namespaces");
+}
+
+static hf_status name_used(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
+{
+    learning self = {0};
+    hf_look *look = NULL;
+    hf_arena_init(&self.arena, memory);
+    hf_status status = hf_look_open(op, memory, store, &look);
+    status = status == HF_OK ? learn_all(op, look, memory, &self) : status;
+    for (size_t i = self.count; status == HF_OK && i > 0; i--) { /* the newest runs came first */
+        visit(arg, &(hf_pb_namespace_record){.name = self.names[i - 1], .state = HF_NAMESPACE_STATE_REGISTERED});
+    }
+    hf_look_close(look);
+    hf_arena_deinit(&self.arena);
+    return status;
+}
+
+hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
+{
+    bool has_none = false;
+    HF_TRY(name_rows(op, store, memory, visit, arg));
+    HF_TRY(has_no_registry(op, store, memory, &has_none));
+    return has_none ? name_used(op, store, memory, visit, arg) : HF_OK;
 }
 
 /* ---- What is looked for -------------------------------------------------------------------------------------------------- */
@@ -172,17 +264,20 @@ static int compare(const void *a, const void *b)
 static hf_status walk(hf_op *op, finding *self, hf_look *look)
 {
     int64_t number = INT64_MAX;
-    for (;;) {
+    for (uint64_t looked = 1;; looked++) {
         HF_TRY(hf_look_before(op, look, number, &number));
         if (number == 0 || self->is_over) {
             return HF_OK;
+        }
+        if (self->find->progress != NULL && looked % HF_FIND_TOLD == 0) {
+            self->find->progress(looked);
         }
         hf_op bad;
         hf_op_init(&bad);
         hf_run *run = NULL;
         hf_status status = hf_look_run(&bad, look, number, &run);
         if (status == HF_OK) {
-            hf_visible visible = hf_visible_of_run(run);
+            hf_visible visible = hf_visible_of_run(run, &self->scratch);
             take(self, &visible);
             hf_look_run_free(look, run);
         } else if (status == HF_ERR_INVALID) {
@@ -197,7 +292,7 @@ static hf_status walk(hf_op *op, finding *self, hf_look *look)
 static hf_status search(hf_op *op, finding *self, hf_look *look, hf_store *store, hf_allocator memory)
 {
     const hf_find *find = self->find;
-    HF_TRY(hf_find_namespaces(op, store, memory, take_namespace, self));
+    HF_TRY(name_rows(op, store, memory, take_namespace, self));
     HF_TRY(hf_where_parse(op, find->query, find->visit != NULL ? HF_WHERE_MAY_ORDER : HF_WHERE_MAY_GROUP,
                           find_attribute, self, &self->arena, &self->where, NULL));
     HF_TRY(walk(op, self, look));

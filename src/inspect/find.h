@@ -5,6 +5,7 @@
 #include "inspect/look.h"
 
 #define HF_FIND_STATUS_COUNT 9
+#define HF_FIND_TOLD 4096
 
 typedef struct hf_find {
     hf_str namespace_;
@@ -13,6 +14,7 @@ typedef struct hf_find {
     /* Called for each run that fits, in order; NULL = they are only counted. What it gets is valid until it returns. False: it wants no more. */
     bool (*visit)(void *arg, const hf_pb_workflow_execution_info *run);
     void *arg;
+    void (*progress)(uint64_t looked); /* called after every HF_FIND_TOLD runs; NULL = nobody wants to know */
 
     /* Results. */
     uint64_t counts[HF_FIND_STATUS_COUNT]; /* runs that fit, by status; without `visit` all of them */
@@ -23,7 +25,8 @@ typedef struct hf_find {
  * store does. */
 hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_find *find);
 
-/* The namespaces of a store at rest, "default" first; one that has no row only if runs of it are looked for by hf_find_runs. Fails: as the store. */
+/* The namespaces of a store at rest, "default" first. In one that is older than the registry these are the names that its runs use, as the next
+ * opening will register them. Fails: HF_ERR_INVALID, HF_ERR_NOMEM, as the store does. */
 typedef void hf_find_namespace(void *arg, const hf_pb_namespace_record *record);
 hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg);
 /* Whether there is such a namespace. */

@@ -20,8 +20,7 @@ enum { INPUT_LEN_MAX = 4 << 20 };
 
 /* ---- Input ---------------------------------------------------------------------------------------------------------------- */
 
-/* All of a file, or of stdin; freed by the caller. NULL: it was told why. */
-static char *read_all(const char *name, size_t *ret_len)
+char *hf_read_all(const char *name, size_t *ret_len)
 {
     bool is_stdin = strcmp(name, "-") == 0;
     FILE *file = is_stdin ? stdin : fopen(name, "re");
@@ -52,7 +51,7 @@ bool hf_input_read(const char *word, hf_input *ret_input)
     size_t len = strlen(word);
     const char *text = word;
     if (word[0] == '@' || strcmp(word, "-") == 0) {
-        ret_input->owned = read_all(word[0] == '@' ? word + 1 : word, &len);
+        ret_input->owned = hf_read_all(word[0] == '@' ? word + 1 : word, &len);
         text = ret_input->owned;
     }
     if (text == NULL) {

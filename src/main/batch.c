@@ -305,6 +305,119 @@ static int told(const hf_target *target, const hf_tool_args *args, const hf_batc
     return code == HF_EXIT_FINE && (info->state != HF_BATCH_COMPLETED || info->failed > 0) ? HF_EXIT_DAMAGED : code;
 }
 
+/* ---- A list of workflows ---- */
+
+/* From --id and --ids: ids, and for each a run or NULL. */
+typedef struct chosen {
+    char *text; /* of --ids; the lines are parted in place */
+    const char **ids;
+    const char **runs;
+    size_t count;
+} chosen;
+
+static void chosen_free(chosen *list)
+{
+    free(list->text);
+    free(list->ids);
+    free(list->runs);
+}
+
+/* One line: an id, and perhaps a tab and the id of a run. An empty one is nothing. */
+static void take_line(chosen *list, char *line)
+{
+    size_t len = strlen(line);
+    if (len > 0 && line[len - 1] == '\r') {
+        line[len - 1] = '\0';
+    }
+    char *tab = strchr(line, '\t');
+    if (tab != NULL) {
+        *tab = '\0';
+    }
+    if (line[0] != '\0') {
+        list->ids[list->count] = line;
+        list->runs[list->count++] = tab != NULL ? tab + 1 : NULL;
+    }
+}
+
+/* False: it was told why. */
+static bool take_list(const hf_tool_args *args, chosen *list)
+{
+    size_t len = 0;
+    size_t max = args->each_count + 1;
+    if (args->ids != NULL && args->ids[0] != '@' && strcmp(args->ids, "-") != 0) {
+        (void)hf_complain(0, "--ids %s: write @FILE, or - for stdin; it has an id in each line", args->ids);
+        return false;
+    }
+    if (args->ids != NULL) {
+        list->text = hf_read_all(args->ids[0] == '@' ? args->ids + 1 : args->ids, &len);
+        if (list->text == NULL) {
+            return false;
+        }
+        if (memchr(list->text, '\0', len) != NULL) {
+            (void)hf_complain(0, "--ids %s: it has a byte of 0", args->ids);
+            return false;
+        }
+        for (size_t i = 0; i < len; i++) {
+            max += list->text[i] == '\n' ? 1 : 0;
+        }
+    }
+    list->ids = calloc(max, sizeof *list->ids);
+    list->runs = calloc(max, sizeof *list->runs);
+    if (list->ids == NULL || list->runs == NULL) {
+        (void)hf_complain(0, "no memory for the ids");
+        return false;
+    }
+    for (size_t i = 0; i < args->each_count; i++) {
+        list->ids[list->count++] = args->each[i];
+    }
+    char *at = list->text;
+    for (char *next = NULL; at != NULL; at = next) {
+        next = strchr(at, '\n');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        take_line(list, at);
+    }
+    hf_assert(list->count <= max);
+    return true;
+}
+
+/* A query or a list, and not both: else nobody could say what was meant. */
+static bool take_which(const hf_tool_args *args, chosen *list)
+{
+    bool has_list = args->each_count > 0 || args->ids != NULL;
+    if (has_list == (args->word_count > 3)) {
+        (void)hf_complain(0, "give a query, or ids with --id or --ids, and not both");
+        return false;
+    }
+    if (has_list && !take_list(args, list)) {
+        return false;
+    }
+    if (has_list && list->count == 0) {
+        (void)hf_complain(0, "--ids %s has no ids", args->ids);
+        return false;
+    }
+    return true;
+}
+
+static int start_batch(const hf_tool_args *args, hf_batch_kind kind, double rate, const chosen *list, hf_payload input)
+{
+    hf_target target;
+    int code = hf_target_open(&target, args);
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    hf_batch_info info = {0};
+    hf_status status =
+        hf_batch_start(target.service, args->words[1], kind, .query = args->word_count > 3 ? args->words[3] : NULL,
+                       .ids = list->ids, .run_ids = list->runs, .id_count = list->count, .rate = rate,
+                       .reason = args->reason, .signal = args->signal, .input = input, .namespace_ = args->namespace_);
+    if (status == HF_OK) {
+        status = await(target.service, args, &info);
+    }
+    return hf_target_close(&target, told(&target, args, &info, hf_told(status)));
+}
+
 int hf_cmd_batch_start(const hf_tool_args *args)
 {
     size_t kind = 0;
@@ -322,26 +435,13 @@ int hf_cmd_batch_start(const hf_tool_args *args)
     if (end != NULL && (*end != '\0' || end == args->rate || !(rate > 0))) {
         return hf_complain(HF_EXIT_USAGE, "--rate %s is not a number of runs a second", args->rate);
     }
-    int code = HF_EXIT_FINE;
-    hf_input input;
-    if (!hf_input_read(args->input, &input)) {
-        return HF_EXIT_USAGE;
-    }
-    hf_target target;
-    code = hf_target_open(&target, args);
-    if (code != HF_EXIT_FINE) {
-        hf_input_free(&input);
-        return code;
-    }
-    hf_batch_info info = {0};
-    hf_status status = hf_batch_start(target.service, args->words[1], KINDS[kind].kind, .query = args->words[3],
-                                      .rate = rate, .reason = args->reason, .signal = args->signal,
-                                      .input = input.payload, .namespace_ = args->namespace_);
-    if (status == HF_OK) {
-        status = await(target.service, args, &info);
-    }
+    chosen list = {0};
+    hf_input input = {0};
+    bool is_fine = take_which(args, &list) && hf_input_read(args->input, &input);
+    int code = is_fine ? start_batch(args, KINDS[kind].kind, rate, &list, input.payload) : HF_EXIT_USAGE;
     hf_input_free(&input);
-    return hf_target_close(&target, told(&target, args, &info, hf_told(status)));
+    chosen_free(&list);
+    return code;
 }
 
 int hf_cmd_batch_stop(const hf_tool_args *args)

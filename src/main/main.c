@@ -168,7 +168,31 @@ static const hf_command COMMANDS[] = {
      hf_cmd_top,
      NULL},
     {{"namespace", "list"}, "TARGET [--json]", "j", 1, 1, "the namespaces", hf_cmd_namespace_list, NULL},
-    {{"namespace", "register"}, "TARGET NAME [--json]", "j", 2, 2, "a new namespace", hf_cmd_namespace_register, NULL},
+    {{"namespace", "register"},
+     "TARGET NAME [--description TEXT] [--owner EMAIL] [--retention SPAN] [--data KEY=VALUE ...] [--json]",
+     "jTWRK",
+     2,
+     2,
+     "a new namespace",
+     hf_cmd_namespace_register,
+     NULL},
+    {{"namespace", "describe"},
+     "TARGET NAME [--json]",
+     "j",
+     2,
+     2,
+     "its state, retention, description, owner and data",
+     hf_cmd_namespace_describe,
+     NULL},
+    {{"namespace", "update"},
+     "TARGET NAME [--description TEXT] [--owner EMAIL] [--retention SPAN] [--state Registered|Deprecated] "
+     "[--data KEY=VALUE ...] [--json]",
+     "jTWRZK",
+     2,
+     2,
+     "change what the options name; other things stay",
+     hf_cmd_namespace_update,
+     NULL},
     {{"namespace", "deprecate"},
      "TARGET NAME [--json]",
      "j",
@@ -194,11 +218,12 @@ static const hf_command COMMANDS[] = {
      hf_cmd_delete,
      NULL},
     {{"batch", "start"},
-     "TARGET ID KIND QUERY [--reason TEXT] [--rate N] [--signal NAME] [--input JSON] [--json] [--namespace NS]",
-     "wesinj",
+     "TARGET ID KIND {QUERY | --id WORKFLOW ... | --ids @FILE|-} [--reason TEXT] [--rate N] [--signal NAME] "
+     "[--input JSON] [--json] [--namespace NS]",
+     "wesinjMB",
+     3,
      4,
-     4,
-     "terminate, cancel, signal, delete or reset all runs that fit",
+     "terminate, cancel, signal, delete or reset all runs that fit, or those of a list",
      hf_cmd_batch_start,
      NULL},
     {{"batch", "stop"},
@@ -336,12 +361,15 @@ static const char FOOT[] =
     "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open or reach, 4 not found,\n"
     "5 not allowed, 6 conflict.\n";
 
+enum { USAGE_WIDTH = 62 };
+
 static void put_usage(FILE *to, const hf_command *command)
 {
     char line[200];
     (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
                    command->names[1] != NULL ? command->names[1] : "", command->usage);
-    (void)fprintf(to, "  holdfast %-62s %s\n", line, command->brief);
+    const char *gap = strlen(line) > USAGE_WIDTH ? "\n      " : " "; /* a long one has its brief on the next line */
+    (void)fprintf(to, "  holdfast %-*s%s%s\n", gap[0] == ' ' ? USAGE_WIDTH : 0, line, gap, command->brief);
 }
 
 static int usage(FILE *to, int code)
@@ -395,7 +423,7 @@ static bool is_group(const char *word)
     return false;
 }
 
-/* Reports an unknown command, and lists the commands. */
+/* Reports an unknown command; of a group, such as db, it lists the commands. */
 static int no_command(int argc, char **argv)
 {
     const char *group = argc > 1 && is_group(argv[1]) ? argv[1] : NULL;
@@ -404,12 +432,13 @@ static int no_command(int argc, char **argv)
     }
     if (group != NULL && argc == 2) {
         (void)hf_complain(0, "%s needs a subcommand:", group);
+    } else if (group != NULL) {
+        (void)hf_complain(0, "there is no command '%s %s'; the commands are:", group, argv[2]);
     } else {
-        (void)hf_complain(0, "there is no command '%s%s%s'; the commands are:", group != NULL ? group : "",
-                          group != NULL ? " " : "", argv[group != NULL ? 2 : 1]);
+        return hf_complain(HF_EXIT_USAGE, "there is no command '%s': 'holdfast help' lists all of them", argv[1]);
     }
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        if (group == NULL || strcmp(group, COMMANDS[i].names[0]) == 0) {
+        if (strcmp(group, COMMANDS[i].names[0]) == 0) {
             put_usage(stderr, &COMMANDS[i]);
         }
     }
@@ -417,13 +446,14 @@ static int no_command(int argc, char **argv)
 }
 
 /* Parses one option and returns how many words it took; 0 = the command does not know it, or its value is missing. */
-static int take_option(const hf_command *command, const char *word, const char *next, hf_tool_args *args)
+static int take_option(const hf_command *command, const char *word, char *next, hf_tool_args *args)
 {
     const struct {
         const char *name;
         char letter;
         bool *flag;
         const char **value;
+        /* neither: it may come again, and is one of args->each */
     } OPTIONS[] = {
         {"--json", 'j', &args->json, NULL},       {"--deep", 'd', &args->deep, NULL},
         {"--all", 'a', &args->all, NULL},         {"--full", 'f', &args->full, NULL},
@@ -437,7 +467,10 @@ static int take_option(const hf_command *command, const char *word, const char *
         {"--first", '1', &args->first, NULL},     {"--last", '2', &args->last, NULL},
         {"--follow", 'x', &args->follow, NULL},   {"--stuck", 'S', &args->stuck, NULL},
         {"--once", 'O', &args->once, NULL},       {"--current", 'C', &args->current, NULL},
-        {"--damaged", 'D', &args->damaged, NULL},
+        {"--damaged", 'D', &args->damaged, NULL}, {"--id", 'M', NULL, NULL},
+        {"--ids", 'B', NULL, &args->ids},         {"--description", 'T', NULL, &args->description},
+        {"--owner", 'W', NULL, &args->owner},     {"--retention", 'R', NULL, &args->retention},
+        {"--state", 'Z', NULL, &args->state},     {"--data", 'K', NULL, NULL},
     };
     for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
         if (strcmp(word, OPTIONS[i].name) != 0 || strchr(command->options, OPTIONS[i].letter) == NULL) {
@@ -446,6 +479,10 @@ static int take_option(const hf_command *command, const char *word, const char *
         if (OPTIONS[i].flag != NULL) {
             *OPTIONS[i].flag = true;
             return 1;
+        }
+        if (next != NULL && OPTIONS[i].value == NULL) {
+            args->each[args->each_count++] = next;
+            return 2;
         }
         if (next != NULL) {
             *OPTIONS[i].value = next;
@@ -458,12 +495,13 @@ static int take_option(const hf_command *command, const char *word, const char *
 
 static bool parse(const hf_command *command, int argc, char **argv, int at, hf_tool_args *args)
 {
-    *args = (hf_tool_args){.namespace_ = "default"};
+    /* Words that were looked at are not needed any more, so that their places hold the values of --id and --data. */
+    *args = (hf_tool_args){.namespace_ = "default", .each = argv};
     while (at < argc) {
         if (argv[at][0] == '-' && argv[at][1] != '\0') {
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
             if (taken == 0) {
-                bool is_last = at + 1 == argc && take_option(command, argv[at], "", args) > 0;
+                bool is_last = at + 1 == argc && take_option(command, argv[at], argv[at], args) > 0;
                 (void)hf_complain(0, is_last ? "%s needs a value" : "this command has no option %s", argv[at]);
                 return false;
             }

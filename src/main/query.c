@@ -1,4 +1,4 @@
-/* holdfast list, count: runs that fit a filter; namespace, search-attribute: the registry.
+/* holdfast list, count: runs that fit a filter; namespace list, namespace deprecate, search-attribute: the registry.
  *
  *     ID        TYPE   STATE      STARTED               CLOSED                RUN
  *     order-2   order  Running    2026-11-16T07:25:52Z                        0f41...
@@ -61,6 +61,7 @@ static void desk_close(desk *d)
 /* The exit code of a search, which is told if it failed. A wrong query is like a wrong argument. */
 static int code_of(desk *d, hf_status status, uint64_t damaged)
 {
+    hf_progress(NULL);
     if (status != HF_OK) {
         return hf_complain(hf_exit_of(status), "%s", d->op.message);
     }
@@ -69,6 +70,18 @@ static int code_of(desk *d, hf_status status, uint64_t damaged)
                            (unsigned long long)damaged);
     }
     return HF_EXIT_FINE;
+}
+
+/* A file at rest is read run by run, so that a million of them take some seconds. What is over within a second needs no progress. */
+static void tell_progress(uint64_t looked)
+{
+    static int64_t since_ns;
+    hf_env *env = hf_env_posix();
+    int64_t now_ns = env->ops->now(env).ns;
+    since_ns = since_ns != 0 ? since_ns : now_ns;
+    if (now_ns - since_ns >= hf_seconds(1).ns) {
+        hf_progress("looked at %llu runs", (unsigned long long)looked);
+    }
 }
 
 /* ---- list ---------------------------------------------------------------------------------------------------------------- */
@@ -180,6 +193,7 @@ static bool show(void *arg, const hf_pb_workflow_execution_info *run)
         put_object(&l->writer, run);
         return l->listed < l->limit;
     }
+    hf_progress(NULL);
     l->text.len = 0;
     if (l->listed == 1) {
         hf_grid_title(&l->table);
@@ -269,6 +283,7 @@ int hf_cmd_list(const hf_tool_args *args)
     hf_find find = {.namespace_ = hf_str_of(args->namespace_),
                     .query = hf_str_of(args->word_count > 1 ? args->words[1] : ""),
                     .visit = show,
+                    .progress = tell_progress,
                     .arg = &l};
     if (!limit_of(args, &find.limit)) {
         return hf_complain(HF_EXIT_USAGE, "--limit %s is not a number of runs", args->limit);
@@ -328,12 +343,13 @@ static void put_counts(const hf_tool_args *args, const int64_t *by_status, int32
 static int count_file(const hf_target *target, const hf_tool_args *args, const char *query)
 {
     desk d;
-    hf_find find = {.namespace_ = hf_str_of(args->namespace_), .query = hf_str_of(query)};
+    hf_find find = {.namespace_ = hf_str_of(args->namespace_), .query = hf_str_of(query), .progress = tell_progress};
     int code = desk_open(&d, target->path);
     if (code != HF_EXIT_FINE) {
         return code;
     }
     hf_status status = hf_find_runs(&d.op, d.look, d.source.peek.store, d.memory, &find);
+    hf_progress(NULL);
     if (status == HF_OK) {
         int64_t counts[HF_FIND_STATUS_COUNT];
         for (int32_t i = 0; i < HF_FIND_STATUS_COUNT; i++) {
@@ -405,11 +421,7 @@ static void show_record(void *arg, const hf_pb_namespace_record *record)
 {
     registry *r = arg;
     if (!r->attributes) {
-        put_entry(r, record->name, "state",
-                  record->state == HF_NAMESPACE_STATE_DEPRECATED ? "Deprecated"
-                  : record->state == HF_NAMESPACE_STATE_DELETED  ? "Deleting"
-                                                                 : "Registered",
-                  &record->description);
+        put_entry(r, record->name, "state", hf_namespace_state_word(record->state), &record->description);
     }
     bool is_meant = r->attributes && hf_str_equal(record->name, hf_str_of(r->args->namespace_));
     for (size_t i = 0; is_meant && i < record->attributes.count; i++) {
@@ -422,7 +434,7 @@ static void show_record(void *arg, const hf_pb_namespace_record *record)
 static bool visit_namespace(void *arg, const hf_namespace_info *info)
 {
     hf_str description = hf_str_of(info->description);
-    put_entry(arg, hf_str_of(info->name), "state", info->is_deprecated ? "Deprecated" : "Registered", &description);
+    put_entry(arg, hf_str_of(info->name), "state", hf_namespace_state_word((int)info->state), &description);
     return true;
 }
 
@@ -527,14 +539,6 @@ int hf_change_close(hf_service *service, hf_status status)
 static int done(const hf_tool_args *args, int code)
 {
     return hf_put_done(args, "name", code);
-}
-
-int hf_cmd_namespace_register(const hf_tool_args *args)
-{
-    int code = HF_EXIT_FINE;
-    hf_service *service = hf_change_open(args, &code);
-    return service == NULL ? code
-                           : done(args, hf_change_close(service, hf_namespace_register(service, args->words[1])));
 }
 
 int hf_cmd_namespace_deprecate(const hf_tool_args *args)

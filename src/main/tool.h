@@ -22,32 +22,39 @@ enum {
 typedef struct hf_tool_args {
     const char *words[4]; /* TARGET or FILE first: the arguments that are not options */
     int word_count;
-    bool json;              /* --json */
-    bool deep;              /* --deep */
-    bool all;               /* --all */
-    bool full;              /* --full */
-    bool first;             /* --first */
-    bool last;              /* --last */
-    bool follow;            /* --follow */
-    bool stuck;             /* --stuck */
-    bool once;              /* --once */
-    bool current;           /* --current */
-    bool damaged;           /* --damaged */
-    const char *id;         /* --id ID */
-    const char *queue;      /* --queue NAME */
-    const char *timeout;    /* --timeout SPAN */
-    const char *event;      /* --event N */
-    const char *activity;   /* --activity ID */
-    const char *run;        /* --run ID */
-    const char *out;        /* -o DIR */
-    const char *limit;      /* --limit N */
-    const char *signal;     /* --signal NAME */
-    const char *input;      /* --input JSON */
-    const char *rate;       /* --rate N */
-    const char *reason;     /* --reason TEXT */
-    const char *from;       /* --from N */
-    const char *namespace_; /* --namespace NS; "default" */
-    bool has_namespace;     /* --namespace was given */
+    bool json;               /* --json */
+    bool deep;               /* --deep */
+    bool all;                /* --all */
+    bool full;               /* --full */
+    bool first;              /* --first */
+    bool last;               /* --last */
+    bool follow;             /* --follow */
+    bool stuck;              /* --stuck */
+    bool once;               /* --once */
+    bool current;            /* --current */
+    bool damaged;            /* --damaged */
+    const char *id;          /* --id ID */
+    const char *queue;       /* --queue NAME */
+    const char *timeout;     /* --timeout SPAN */
+    const char *event;       /* --event N */
+    const char *activity;    /* --activity ID */
+    const char *run;         /* --run ID */
+    const char *out;         /* -o DIR */
+    const char *limit;       /* --limit N */
+    const char *signal;      /* --signal NAME */
+    const char *input;       /* --input JSON */
+    const char *rate;        /* --rate N */
+    const char *reason;      /* --reason TEXT */
+    const char *from;        /* --from N */
+    const char *ids;         /* --ids @FILE or - */
+    const char *description; /* --description TEXT */
+    const char *owner;       /* --owner EMAIL */
+    const char *retention;   /* --retention SPAN */
+    const char *state;       /* --state STATE */
+    const char *namespace_;  /* --namespace NS; "default" */
+    bool has_namespace;      /* --namespace was given */
+    char **each;             /* values of the option that may come again: --id ID of a batch, --data KEY=VALUE */
+    size_t each_count;
 } hf_tool_args;
 
 typedef struct hf_command {
@@ -69,10 +76,12 @@ int hf_cmd_retention(const hf_tool_args *args); /* these two: keep.c */
 int hf_cmd_shrink(const hf_tool_args *args);
 int hf_cmd_export(const hf_tool_args *args);
 int hf_cmd_show(const hf_tool_args *args);
-int hf_cmd_list(const hf_tool_args *args); /* these eight: query.c */
+int hf_cmd_namespace_register(const hf_tool_args *args); /* these three: space.c */
+int hf_cmd_namespace_describe(const hf_tool_args *args);
+int hf_cmd_namespace_update(const hf_tool_args *args);
+int hf_cmd_list(const hf_tool_args *args); /* these seven: query.c */
 int hf_cmd_count(const hf_tool_args *args);
 int hf_cmd_namespace_list(const hf_tool_args *args);
-int hf_cmd_namespace_register(const hf_tool_args *args);
 int hf_cmd_namespace_deprecate(const hf_tool_args *args);
 int hf_cmd_attribute_list(const hf_tool_args *args);
 int hf_cmd_attribute_add(const hf_tool_args *args);
@@ -137,6 +146,8 @@ hf_service *hf_change_open(const hf_tool_args *args, int *ret_code);
 /* Closes it; the exit code of what was done. */
 int hf_change_close(hf_service *service, hf_status status);
 
+/* space.c: "Deprecated"; `state` is a NamespaceState. */
+const char *hf_namespace_state_word(int state);
 /* query.c: tells that a file has no such namespace. Returns the exit code. */
 int hf_no_namespace(const char *name);
 
@@ -149,6 +160,8 @@ typedef struct hf_input {
 
 /* JSON, @FILE or - for stdin; NULL = no input. False: it is not JSON, which was told with the byte. */
 bool hf_input_read(const char *word, hf_input *ret_input);
+/* All of a file, or of stdin (-), with a NUL; freed by the caller. NULL: it was told why. */
+char *hf_read_all(const char *name, size_t *ret_len);
 void hf_input_free(hf_input *input);
 
 /* Prints "holdfast: ..." to stderr and returns `code`. */

@@ -69,9 +69,9 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
         return false;
     }
     if (view->pause_until > now_ns) {
-        hf_buf_puts(w->out, ", not before ");
+        hf_buf_puts(w->out, "; the task is handed out in ");
         hf_put_span(w->out, view->pause_until - now_ns);
-        hf_buf_puts(w->out, " from now");
+        hf_buf_puts(w->out, " at the earliest");
     }
     hf_buf_putc(w->out, '\n');
     put_crashes(w, view->crashes);

@@ -44,6 +44,7 @@ enum {
 };
 #define FIRST_PAUSE INT64_C(100000000)     /* ns before a start that failed is tried again; doubled ... */
 #define LONGEST_PAUSE INT64_C(30000000000) /* ... up to this */
+#define STUCK_PAUSE INT64_C(3600000000000) /* ns after a failure that stays until somebody changes something */
 #define WAIT_FIRST INT64_C(30000000000)    /* ns that a run waits before it asks by itself; doubled ... */
 #define WAIT_MAX INT64_C(3600000000000)    /* ... up to this */
 
@@ -285,12 +286,13 @@ static wanted *take(hf_drive *drive)
     return node != NULL ? HF_CONTAINER(node, wanted, node) : NULL;
 }
 
-/* Starts the run of the key, or tells it that there is more. Tries until it has worked. Fails: HF_ERR_CANCELED. */
+/* Starts the run of the key, or tells it that there is more. Tries until it has worked, because the writes of the key were acknowledged: after a
+ * failure that stays (a namespace that was deleted) once an hour, with a line in the log each time (base-B4). Fails: HF_ERR_CANCELED. */
 static hf_status start_run(hf_drive *drive, const wanted *one)
 {
     char id[ID_LEN_MAX + 1];
     hf_payload in = hf_payload_of_bytes(one->key.bytes, one->key.len);
-    for (int64_t pause = FIRST_PAUSE;; pause = 2 * pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE) {
+    for (int64_t pause = FIRST_PAUSE;; pause = pause < LONGEST_PAUSE / 2 ? 2 * pause : LONGEST_PAUSE) {
         hf_status status = make_id(drive, hf_str_of_len(one->key.bytes, one->key.len), id);
         if (status == HF_OK) {
             status = hf_start_and_signal(drive->service, WORKFLOW, in, MORE, hf_payload_none(), NULL, .id = id,
@@ -301,6 +303,7 @@ static hf_status start_run(hf_drive *drive, const wanted *one)
             return status;
         }
         if (!hf_status_may_pass(status)) {
+            pause = STUCK_PAUSE;
             hf_log(drive->rt, HF_LOG_WARN, "depot_run_not_started", "depot=%s workflow=%s message=%s",
                    hf_depot_name(drive->depot), id, hf_error_text());
         }

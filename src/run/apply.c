@@ -182,7 +182,7 @@ hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *ev
 static hf_status apply_created(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_created msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_created_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_created_type, bytes, &msg));
     if (msg.kind < 0 || msg.kind >= HF_RUN_KIND_COUNT) {
         return hf_fail(a->op, HF_ERR_UNSUPPORTED, "run %lld is of a kind from a newer version", (long long)run->number);
     }
@@ -197,7 +197,7 @@ static hf_status apply_created(hf_apply *a, hf_run *run, hf_str bytes)
 static hf_status apply_sticky(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_sticky msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_sticky_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_sticky_type, bytes, &msg));
     hf_owned_set(a->memory, &run->sticky_queue, msg.queue);
     run->sticky_timeout = msg.timeout;
     if (msg.queue.len == 0) {

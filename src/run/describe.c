@@ -1,6 +1,7 @@
 /* Descriptions of a run: in full, and as one line of a list. The engine and tools that look at a file at rest use the same code, so that
  * they show the same. */
 #include "run/run.h"
+#include "run/visible.h"
 
 #include <stddef.h>
 
@@ -178,6 +179,7 @@ static void describe_start(hf_arena *arena, const hf_run *run, hf_pb_workflow_ex
     info->memo = decode_or_empty(arena, &run->memo, &hf_pb_memo_type, sizeof(hf_pb_memo));
     info->search_attributes =
         decode_or_empty(arena, &run->search_attributes, &hf_pb_search_attributes_type, sizeof(hf_pb_search_attributes));
+    hf_visible_put_paused(arena, hf_visible_paused(run, arena), &info->search_attributes);
     if (run->start.len == 0 ||
         !decode_copy(arena, &run->start, &hf_pb_workflow_execution_started_event_attributes_type, &facts)) {
         return;

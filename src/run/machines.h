@@ -4,7 +4,20 @@
 
 #include "run/run.h"
 
+#include <string.h>
+
 /* Applies an event to the run. */
+/* The message of a change. Its texts lie in its bytes, or where those of the caller's struct do: the run copies what it keeps. */
+static inline hf_status hf_apply_read(hf_apply *a, const hf_pb_type *type, hf_str bytes, void *ret_msg)
+{
+    if (a->msg_type != type) {
+        return hf_pb_decode(a->op, type, bytes, a->memory->scratch, ret_msg);
+    }
+    hf_assert(a->msg != NULL);
+    memcpy(ret_msg, a->msg, type->size);
+    return HF_OK;
+}
+
 typedef hf_status hf_apply_fn(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
 
 /* ---- machines/execution.c ------------------------------------------------------------------------------------------------ */

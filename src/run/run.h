@@ -505,6 +505,8 @@ typedef struct hf_apply {
     hf_run_memory *memory; /* of the run */
     hf_effects *effects;   /* the change adds its effects here */
     bool is_history;       /* only a history is known: it does not show attempts, so every outcome may follow */
+    const void *msg;       /* the change as a struct, if the caller has it: else it is decoded */
+    const hf_pb_type *msg_type;
 } hf_apply;
 
 /* Fails: HF_ERR_INVALID: the event cannot follow the run's state. HF_ERR_NOMEM. The run is then half changed and must not be used. */

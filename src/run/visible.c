@@ -1,7 +1,7 @@
 /* What lists see of a run. See visible.h. */
 #include "run/visible.h"
 
-hf_visible hf_visible_of_run(const hf_run *run)
+hf_visible hf_visible_of_run(const hf_run *run, hf_arena *arena)
 {
     return (hf_visible){
         .number = run->number,
@@ -14,6 +14,7 @@ hf_visible hf_visible_of_run(const hf_run *run)
         .start = hf_owned_str(&run->start),
         .memo = hf_owned_str(&run->memo),
         .search_attributes = hf_owned_str(&run->search_attributes),
+        .paused = hf_visible_paused(run, arena),
         .kind = run->kind,
         .status = run->status,
         .start_time = run->start_time,
@@ -38,6 +39,11 @@ bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible)
     for (size_t i = 0; i < state->parts.count; i++) {
         if (is_shown(state->parts.items[i].key)) {
             return false;
+        }
+    }
+    for (size_t i = 0; i < state->activities.count; i++) {
+        if (state->activities.items[i].pause.len > 0) {
+            return false; /* the type of an activity is in its event */
         }
     }
     if (state->version < HF_RUN_VERSION_START) {
@@ -73,15 +79,15 @@ size_t hf_visible_len(const hf_visible *visible)
 {
     return visible->namespace_.len + visible->workflow_id.len + visible->run_id.len + visible->first_run_id.len +
            visible->workflow_type.len + visible->task_queue.len + visible->start.len + visible->memo.len +
-           visible->search_attributes.len;
+           visible->search_attributes.len + visible->paused.len;
 }
 
 hf_visible hf_visible_copy(hf_arena *arena, const hf_visible *visible)
 {
     hf_visible copy = *visible;
-    hf_str *const texts[] = {&copy.namespace_,   &copy.workflow_id,   &copy.run_id,
-                             &copy.first_run_id, &copy.workflow_type, &copy.task_queue,
-                             &copy.start,        &copy.memo,          &copy.search_attributes};
+    hf_str *const texts[] = {&copy.namespace_,        &copy.workflow_id, &copy.run_id, &copy.first_run_id,
+                             &copy.workflow_type,     &copy.task_queue,  &copy.start,  &copy.memo,
+                             &copy.search_attributes, &copy.paused};
     for (size_t i = 0; i < HF_COUNT_OF(texts); i++) {
         *texts[i] = hf_arena_copy(arena, *texts[i]);
     }
@@ -107,6 +113,9 @@ static const hf_start_facts *facts_of(hf_visible_row *row)
 
 static const hf_pb_payload *attribute_of(hf_visible_row *row, hf_str name)
 {
+    if (row->run->paused.len > 0 && hf_visible_is_paused_name(name)) {
+        return hf_visible_paused_payload(row->arena, row->run->paused);
+    }
     if (!row->has_attributes) {
         hf_op op;
         hf_op_init(&op);
@@ -281,6 +290,7 @@ void hf_visible_show(const hf_visible *visible, hf_arena *arena, hf_pb_workflow_
         .search_attributes =
             decode_new(arena, copy.search_attributes, &hf_pb_search_attributes_type, sizeof(hf_pb_search_attributes)),
     };
+    hf_visible_put_paused(arena, copy.paused, &ret_info->search_attributes);
     if (copy.close_time != 0) {
         ret_info->close_time = hf_pb_timestamp_of((hf_time){copy.close_time});
         ret_info->execution_duration = hf_pb_duration_of(hf_nanoseconds(copy.close_time - copy.start_time));

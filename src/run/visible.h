@@ -19,6 +19,7 @@ typedef struct hf_visible {
     hf_str start;             /* WorkflowExecutionStartedEventAttributes: the rare fields (hf_run.start) */
     hf_str memo;              /* Memo */
     hf_str search_attributes; /* SearchAttributes */
+    hf_str paused;            /* hf_visible_paused */
     hf_run_kind kind;
     int32_t status;
     int64_t start_time;
@@ -31,10 +32,10 @@ typedef struct hf_visible {
     bool is_nameless; /* its workflow id does not lead to it any more */
 } hf_visible;
 
-/* The texts are the run's. */
-hf_visible hf_visible_of_run(const hf_run *run);
-/* The texts are the state's. If the row is of an earlier version, or has pieces in rows of their own that a list shows, the state alone
- * does not say everything: false. */
+/* The texts are the run's, or lie in the arena: check its status. */
+hf_visible hf_visible_of_run(const hf_run *run, hf_arena *arena);
+/* The texts are the state's. If the row is of an earlier version, has pieces in rows of their own that a list shows, or an activity is
+ * paused, the state alone does not say everything: false. */
 bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible);
 /* Bytes of its texts. */
 size_t hf_visible_len(const hf_visible *visible);
@@ -56,6 +57,15 @@ void hf_visible_get(const void *row, const hf_attr *attr, hf_attr_value *ret_val
 
 /* As lists show it. What does not fit the arena is left out: check its status. */
 void hf_visible_show(const hf_visible *visible, hf_arena *arena, hf_pb_workflow_execution_info *ret_info);
+
+/* The value of the search attribute TemporalPauseInfo: a JSON list with the types of the activities that are paused, each once, in
+ * order. Empty = none is, or the run is not open. Unlike other search attributes this one does not follow from the events. */
+hf_str hf_visible_paused(const hf_run *run, hf_arena *arena);
+bool hf_visible_is_paused_name(hf_str name);
+/* NULL: no memory. */
+hf_pb_payload *hf_visible_paused_payload(hf_arena *arena, hf_str paused);
+/* The attributes with this one; `*attributes` may be NULL. */
+void hf_visible_put_paused(hf_arena *arena, hf_str paused, hf_pb_search_attributes **attributes);
 
 /* The value of a search attribute. False: the payload is not a value of that type. `*ret_value` is not set for a payload that means "no
  * value". Texts lie in the arena or the payload. */

@@ -8,7 +8,9 @@
  * A namespace is a name or *; a role is read, write, worker or admin. Lines that begin with # are comments.
  *
  * server-K1  Keys are compared by their hash, in constant time, and only after the id has led to the line.
- * server-K2  Without a valid key nothing is answered but health. */
+ * server-K2  Without a valid key nothing is answered but health.
+ * server-K3  A key that is only a worker's reads the history of a run if this key, or its connection, was handed a workflow task or a query of
+ *     the run in the last hour; or with a page token that came with a task; or, after a restart, while the task that was in hand then still is. */
 #ifndef HF_SERVER_AUTH_H
 #define HF_SERVER_AUTH_H
 

@@ -40,13 +40,14 @@ hf_status hf_door_open(hf_op *op, hf_service *service, const hf_door_options *op
     door->options.streams_max = options->streams_max > 0 ? options->streams_max : HF_DOOR_STREAMS_ALL_MAX;
     door->options.links_max = options->links_max > 0 ? options->links_max : HF_DOOR_LINKS_MAX;
     door->options.stop_grace = options->stop_grace.ns > 0 ? options->stop_grace : hf_seconds(HF_DOOR_STOP_SECONDS);
+    door->opened_ns = env->ops->wall_now(env).ns;
     hf_list_init(&door->links);
-    if (options->rate_count > 0) {
-        door->rates = hf_rates_new(env, options->rates, options->rate_count);
-        if (door->rates == NULL) {
-            env->ops->release(env, door, sizeof *door);
-            return hf_fail(op, HF_ERR_NOMEM, "no memory for the rates of namespaces");
-        }
+    door->handed = hf_handed_new(env);
+    door->rates = options->rate_count > 0 ? hf_rates_new(env, options->rates, options->rate_count) : NULL;
+    if (door->handed == NULL || (door->rates == NULL && options->rate_count > 0)) {
+        hf_handed_free(door->handed);
+        env->ops->release(env, door, sizeof *door);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the tables of the door");
     }
     hf_door_renew(door, options->keys, options->tls);
     hf_status status = hf_scope_open(&door->scope, .name = "door", .join = HF_JOIN_DISCARD);
@@ -54,6 +55,7 @@ hf_status hf_door_open(hf_op *op, hf_service *service, const hf_door_options *op
         hf_keyring_unref(door->keys);
         hf_tls_context_unref(door->tls);
         hf_rates_free(door->rates);
+        hf_handed_free(door->handed);
         env->ops->release(env, door, sizeof *door);
         return hf_fail(op, status, "%s", hf_error_text());
     }
@@ -139,7 +141,7 @@ static void admit(hf_door *door, hf_conn *conn)
         env->ops->release(env, link, sizeof *link);
         return;
     }
-    *link = (hf_link){.door = door, .conn = conn};
+    *link = (hf_link){.door = door, .conn = conn, .number = atomic_fetch_add(&door->links_total, 1)};
     hf_list_init(&link->streams);
     hf_list_init(&link->done);
     hf_heap_init(&link->deadlines, door->memory);
@@ -148,7 +150,6 @@ static void admit(hf_door *door, hf_conn *conn)
     hf_list_push_back(&door->links, &link->node);
     door->link_count++;
     hf_spin_unlock(&door->lock);
-    atomic_fetch_add(&door->links_total, 1);
     if (hf_fork(door->scope, hf_link_serve, link, .name = "connection") != HF_OK) {
         report(door, HF_LOG_WARN, "connection_refused", hf_error_text());
         hf_door_left(door, link);
@@ -303,5 +304,6 @@ void hf_door_stop(hf_door *door)
     hf_keyring_unref(door->keys);
     hf_tls_context_unref(door->tls);
     hf_rates_free(door->rates);
+    hf_handed_free(door->handed);
     door->env->ops->release(door->env, door, sizeof *door);
 }

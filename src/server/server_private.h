@@ -15,6 +15,7 @@
 #include "base/spin.h"
 #include "server/auth.h"
 #include "server/door.h"
+#include "server/handed.h"
 #include "server/methods.h"
 #include "server/rate.h"
 #include "wire/http2.h"
@@ -70,6 +71,8 @@ struct hf_door {
     atomic_uint_fast64_t returned;
     atomic_uint_fast64_t limited;
     hf_rates *rates; /* NULL = no limits */
+    hf_handed *handed;
+    int64_t opened_ns; /* wall time: tasks that were handed out before are not in `handed` */
     struct {
         atomic_uint_fast64_t calls;
         atomic_uint_fast64_t failures;
@@ -79,6 +82,7 @@ struct hf_door {
 /* One connection. */
 struct hf_link {
     hf_door *door;
+    uint64_t number;     /* of all that were ever accepted, from 0 */
     hf_node node;        /* of door->links; under the door's lock, as the next */
     hf_stage stage_told; /* the fiber was poked for this one */
     hf_conn *conn;
@@ -137,6 +141,7 @@ struct hf_stream {
     bool is_gzip;      /* the request's messages may be compressed */
     bool has_encoding; /* ... by something that we do not know */
     bool takes_gzip;   /* so may the answer's */
+    bool is_of_task;   /* of a history: the caller reads it only if it has a task of the run (server-K3) */
     bool is_person;    /* a tool that shows histories to people, not a worker */
     bool is_bad_head;  /* a field was too long or not understood */
     bool is_headed;    /* head of the request is complete */
@@ -176,6 +181,7 @@ void hf_reflect_end(hf_stream *stream);
 /* temporal/permit.c: whether the caller may do this. False: the stream was answered. */
 bool hf_permit_head(hf_stream *stream);
 bool hf_permit_request(hf_stream *stream, const hf_pb_type *type, const void *request);
+void hf_permit_note(hf_stream *stream); /* the answer goes out: its workflow tasks are the caller's now */
 
 /* temporal/answer.c */
 void hf_answer_message(hf_stream *stream, const hf_pb_type *type, const void *message);

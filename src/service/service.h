@@ -163,6 +163,9 @@ struct hf_call {
     bool run_ahead;     /* a workflow task may be given out before its commit; only with in_process */
     bool lets_go;       /* of a heartbeat: this process holds the attempt no longer, and somebody else will answer it */
     bool replays;       /* of a history: it ends with the events of a workflow task that are not written yet */
+    /* Of a history: wall ns. It is answered only with a page token that came with a task, or while a task is in hand that was handed
+     * out before this time, and else fails with HF_ERR_DENIED; 0 = always. For an engine of this process. */
+    int64_t handed_before;
 
     /* Set by the service before done. */
     hf_status status;              /* HF_OK: `response` is set; else the reason */
@@ -170,10 +173,10 @@ struct hf_call {
     const hf_pb_type *detail_type; /* of a failure: a message of errordetails.v1, for programs; NULL = none */
     const void *detail;            /* that message, in `arena` or a constant */
     bool is_final;                 /* with HF_ERR_LIMIT: this limit does not pass */
-    const char *words;             /* what a Temporal server says instead of `message`; a constant; NULL = the same */
-    hf_span retry_after;           /* with HF_ERR_UNAVAILABLE or HF_ERR_FULL: when to try again; 0 = nobody knows */
-    hf_str existing_run_id;        /* with HF_ERR_EXISTS from a start: the run that is in the way */
-    int32_t task_failed_cause;     /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
+    const char *words;      /* what a Temporal server says instead of `message`; lives as `response`; NULL = the same */
+    hf_span retry_after;    /* with HF_ERR_UNAVAILABLE or HF_ERR_FULL: when to try again; 0 = nobody knows */
+    hf_str existing_run_id; /* with HF_ERR_EXISTS from a start: the run that is in the way */
+    int32_t task_failed_cause; /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
     char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure: for people, never compared */
 
     /* The service's own. */

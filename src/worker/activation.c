@@ -10,7 +10,8 @@
  *
  * To settle is to give turns until nobody has anything to do: in a turn every fiber runs that is ready; then handlers
  * that were added get signals that had been kept; then fibers in hf_wait_until look, one by one, in the order in which they
- * began to wait; all over again until none of them has gone on. */
+ * began to wait; all over again until none of them has gone on. Then a hook of the workflow's type may change what they
+ * look at (hf_worker_at_rest). */
 #include "worker/local.h"
 #include "worker/stages.h"
 
@@ -147,11 +148,11 @@ static hf_status take_over_signals(hf_op *op, hf_wf *wf, const hf_pb_header *hea
 /* What the step knows of its history. */
 static void note_history(hf_wf *wf, const hf_pb_history_event *started)
 {
-    wf->facts.history_count = started->event_id;
+    wf->history_count = started->event_id;
     if (started->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_STARTED_EVENT_ATTRIBUTES) {
         const hf_pb_workflow_task_started_event_attributes *a = started->workflow_task_started_event_attributes;
-        wf->facts.history_len = a->history_size_bytes;
-        wf->facts.should_continue = a->suggest_continue_as_new;
+        wf->history_len = a->history_size_bytes;
+        wf->should_continue = a->suggest_continue_as_new;
     }
 }
 
@@ -242,15 +243,11 @@ static void note_ends(hf_wf *wf, piece p)
 /* The run keeps the reason: every failure that follows from the cancel names it. */
 static hf_status cancel(hf_op *op, hf_wf *wf, hf_str reason)
 {
-    hf_allocator memory = wf->worker->memory;
     if (reason.len > 0 && wf->cancel_reason == NULL) {
-        wf->cancel_reason = memory.allocate(memory.state, reason.len + 1, 1);
-        if (wf->cancel_reason == NULL) {
+        wf->cancel_reason = hf_wf_keep_text(wf, reason);
+        if (wf->kept.status != HF_OK) {
             return hf_fail(op, HF_ERR_NOMEM, "no memory for the reason of a cancel");
         }
-        wf->cancel_reason_len = reason.len + 1;
-        memcpy(wf->cancel_reason, reason.data, reason.len);
-        wf->cancel_reason[reason.len] = '\0';
     }
     wf->is_cancel_requested = true;
     hf_crew_cancel(wf->crew, wf->cancel_reason != NULL ? wf->cancel_reason : "the workflow was asked to cancel");
@@ -324,6 +321,7 @@ static hf_status settle(hf_op *op, hf_wf *wf)
             HF_TRY(hf_wf_turn(op, wf));
         } else {
             HF_TRY(look_at_conditions(op, wf, &any));
+            any = any || (wf->entry->at_rest != NULL && wf->entry->at_rest(wf->entry->at_rest_arg));
         }
     }
     return HF_OK;

@@ -97,6 +97,30 @@ static size_t len_of(const hf_wf_field *field)
     return ENTRY_LEN + field->key_len + field->value_len;
 }
 
+/* The memo or the search attributes; NULL = there never were any. */
+static hf_wf_fields *fields_of(const hf_wf *wf, int which)
+{
+    return wf->fields != NULL ? &wf->fields[which] : NULL;
+}
+
+/* The same, made if need be. NULL = no memory. */
+static hf_wf_fields *fields_for(hf_wf *wf, int which)
+{
+    if (wf->fields == NULL) {
+        wf->fields = HF_ARENA_ARRAY(&wf->kept, hf_wf_fields, HF_WF_FIELDS_COUNT);
+        for (int i = 0; wf->fields != NULL && i < HF_WF_FIELDS_COUNT; i++) {
+            hf_list_init(&wf->fields[i].list);
+            wf->fields[i].len = 0;
+        }
+    }
+    return fields_of(wf, which);
+}
+
+size_t hf_wf_fields_len(const hf_wf *wf)
+{
+    return wf->fields != NULL ? wf->fields[HF_WF_MEMO].len + wf->fields[HF_WF_SEARCH].len : 0;
+}
+
 static hf_wf_field *find_field(const hf_wf_fields *fields, hf_str key)
 {
     HF_LIST_EACH(node, &fields->list)
@@ -158,9 +182,10 @@ static hf_pb_memo_fields_entry_list as_entries(hf_pb_search_attributes *search)
     return (hf_pb_memo_fields_entry_list){(entry *)(void *)search->indexed_fields.items, search->indexed_fields.count};
 }
 
-static bool put_all(hf_wf *wf, hf_wf_fields *fields, const hf_pb_memo_fields_entry_list *list)
+static bool put_all(hf_wf *wf, int which, const hf_pb_memo_fields_entry_list *list)
 {
-    bool is_good = true;
+    hf_wf_fields *fields = list->count > 0 ? fields_for(wf, which) : NULL;
+    bool is_good = fields != NULL || list->count == 0;
     for (size_t i = 0; is_good && i < list->count; i++) {
         is_good = put_field(wf, fields, &list->items[i]);
     }
@@ -169,12 +194,12 @@ static bool put_all(hf_wf *wf, hf_wf_fields *fields, const hf_pb_memo_fields_ent
 
 bool hf_wf_fields_learn(hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started)
 {
-    hf_assert(hf_list_is_empty(&wf->memo.list) && hf_list_is_empty(&wf->search.list));
+    hf_assert(wf->fields == NULL && (started->retry_policy == NULL || wf->origin != NULL)); /* hf_wf_learn */
     if (started->retry_policy != NULL) {
         hf_buf bytes;
         hf_buf_init(&bytes, wf->worker->memory, SIZE_MAX / 4);
         hf_pb_encode(&hf_pb_retry_policy_type, started->retry_policy, &bytes);
-        wf->retry_policy = hf_arena_copy(&wf->kept, hf_str_of_len(bytes.data, bytes.len));
+        wf->origin->retry_policy = hf_arena_copy(&wf->kept, hf_str_of_len(bytes.data, bytes.len));
         bool is_kept = bytes.status == HF_OK && wf->kept.status == HF_OK;
         hf_buf_deinit(&bytes);
         if (!is_kept) {
@@ -183,21 +208,21 @@ bool hf_wf_fields_learn(hf_wf *wf, const hf_pb_workflow_execution_started_event_
     }
     if (started->search_attributes != NULL) {
         hf_pb_memo_fields_entry_list list = as_entries(started->search_attributes);
-        if (!put_all(wf, &wf->search, &list)) {
+        if (!put_all(wf, HF_WF_SEARCH, &list)) {
             return false;
         }
     }
-    return started->memo == NULL || put_all(wf, &wf->memo, &started->memo->fields);
+    return started->memo == NULL || put_all(wf, HF_WF_MEMO, &started->memo->fields);
 }
 
 void hf_wf_fields_free(hf_wf *wf)
 {
-    hf_wf_fields *const ALL[] = {&wf->memo, &wf->search};
-    for (size_t i = 0; i < HF_COUNT_OF(ALL); i++) {
-        while (!hf_list_is_empty(&ALL[i]->list)) {
-            remove_field(wf, ALL[i], HF_CONTAINER(hf_list_first(&ALL[i]->list), hf_wf_field, node));
+    for (int i = 0; wf->fields != NULL && i < HF_WF_FIELDS_COUNT; i++) {
+        hf_wf_fields *fields = &wf->fields[i];
+        while (!hf_list_is_empty(&fields->list)) {
+            remove_field(wf, fields, HF_CONTAINER(hf_list_first(&fields->list), hf_wf_field, node));
         }
-        hf_assert(ALL[i]->len == 0); /* every field was counted once */
+        hf_assert(fields->len == 0); /* every field was counted once */
     }
 }
 
@@ -240,14 +265,16 @@ hf_status hf_wf_fields_carry(hf_op *op, hf_wf *wf)
     hf_pb_continue_as_new_workflow_execution_command_attributes *next =
         wf->closing->pb->continue_as_new_workflow_execution_command_attributes;
     hf_pb_memo_fields_entry_list list = {NULL, 0};
-    if (next->memo == NULL && wf->memo.len > 0) {
-        HF_TRY(list_fields(op, wf, &wf->memo, &list));
+    const hf_wf_fields *memo = fields_of(wf, HF_WF_MEMO);
+    const hf_wf_fields *search = fields_of(wf, HF_WF_SEARCH);
+    if (next->memo == NULL && memo != NULL && memo->len > 0) {
+        HF_TRY(list_fields(op, wf, memo, &list));
         next->memo = HF_ARENA_NEW(arena, hf_pb_memo);
         HF_TRY(next->memo != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the memo of the next run"));
         next->memo->fields = list;
     }
-    if (next->search_attributes == NULL && wf->search.len > 0) {
-        HF_TRY(list_fields(op, wf, &wf->search, &list));
+    if (next->search_attributes == NULL && search != NULL && search->len > 0) {
+        HF_TRY(list_fields(op, wf, search, &list));
         next->search_attributes = HF_ARENA_NEW(arena, hf_pb_search_attributes);
         HF_TRY(next->search_attributes != NULL
                    ? HF_OK
@@ -256,10 +283,10 @@ hf_status hf_wf_fields_carry(hf_op *op, hf_wf *wf)
             (hf_pb_search_attributes_indexed_fields_entry *)(void *)list.items;
         next->search_attributes->indexed_fields.count = list.count;
     }
-    if (next->retry_policy == NULL && wf->retry_policy.len > 0) {
+    if (next->retry_policy == NULL && wf->origin != NULL && wf->origin->retry_policy.len > 0) {
         next->retry_policy = HF_ARENA_NEW(arena, hf_pb_retry_policy);
         HF_TRY(next->retry_policy != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the next run"));
-        HF_TRY(hf_pb_decode(op, &hf_pb_retry_policy_type, wf->retry_policy, arena, next->retry_policy));
+        HF_TRY(hf_pb_decode(op, &hf_pb_retry_policy_type, wf->origin->retry_policy, arena, next->retry_policy));
     }
     return HF_OK;
 }
@@ -339,14 +366,17 @@ static hf_status set(hf_fiber *self, hf_wf *wf, const char *verb, const hf_field
     if (status == HF_OK) {
         status = encode(&op, verb, &wf->recorder.arena, fields, count, is_search, &list);
     }
-    hf_wf_fields *now = is_search ? &wf->search : &wf->memo;
+    hf_wf_fields *now = status == HF_OK ? fields_for(wf, is_search ? HF_WF_SEARCH : HF_WF_MEMO) : NULL;
+    if (status == HF_OK && now == NULL) {
+        status = hf_fail(&op, HF_ERR_NOMEM, "%s: no memory for the fields", verb);
+    }
     if (status == HF_OK) {
         status = check_len(&op, wf, verb, now, &list);
     }
     if (status == HF_OK) {
         status = is_search ? record_search(&op, wf, &list) : record_memo(&op, wf, &list);
     }
-    if (status == HF_OK && !put_all(wf, now, &list)) {
+    if (status == HF_OK && !put_all(wf, is_search ? HF_WF_SEARCH : HF_WF_MEMO, &list)) {
         status = hf_fail(&op, HF_ERR_NOMEM, "%s: no memory for the fields", verb);
     }
     wf->is_nomem |= status == HF_ERR_NOMEM;
@@ -389,7 +419,7 @@ static hf_status get(hf_wf *wf, const char *verb, const hf_wf_fields *fields, co
     if (wf == NULL || key == NULL || ret_value == NULL) {
         return hf_raise(HF_ERR_MISUSE, "%s needs a key and a place for its value, in a workflow", verb);
     }
-    const hf_wf_field *field = find_field(fields, hf_str_of(key));
+    const hf_wf_field *field = fields != NULL ? find_field(fields, hf_str_of(key)) : NULL;
     return field != NULL ? give_value(wf, verb, field, ret_value)
                          : hf_raise(HF_ERR_NOT_FOUND, "%s: there is no key '%.100s'", verb, key);
 }
@@ -404,7 +434,7 @@ hf_status hf_memo_get(const char *key, hf_payload *ret_value)
 {
     HF_TRY(enter_memo_get());
     hf_wf *wf = hf_wf_self();
-    return get(wf, "hf_memo_get", wf != NULL ? &wf->memo : NULL, key, ret_value);
+    return get(wf, "hf_memo_get", wf != NULL ? fields_of(wf, HF_WF_MEMO) : NULL, key, ret_value);
 }
 
 static hf_status enter_search_get(void)
@@ -417,5 +447,5 @@ hf_status hf_search_get(const char *key, hf_payload *ret_value)
 {
     HF_TRY(enter_search_get());
     hf_wf *wf = hf_wf_self();
-    return get(wf, "hf_search_get", wf != NULL ? &wf->search : NULL, key, ret_value);
+    return get(wf, "hf_search_get", wf != NULL ? fields_of(wf, HF_WF_SEARCH) : NULL, key, ret_value);
 }

@@ -25,9 +25,7 @@ _Static_assert(sizeof(hf_wf_child_job) + sizeof(hf_branch) + sizeof(hf_command_r
 static const char *intern(hf_wf *wf, const char *text)
 {
     size_t len = strlen(text);
-    HF_LIST_EACH(node, &wf->names)
-    {
-        const hf_wf_name *name = HF_CONTAINER(node, hf_wf_name, node);
+    for (const hf_wf_name *name = wf->names; name != NULL; name = name->next) {
         if (name->len == len && memcmp(name->text, text, len) == 0) {
             return name->text;
         }
@@ -36,9 +34,9 @@ static const char *intern(hf_wf *wf, const char *text)
     if (name == NULL) {
         return NULL;
     }
-    *name = (hf_wf_name){.len = len};
+    *name = (hf_wf_name){.next = wf->names, .len = len};
     memcpy(name->text, text, len + 1);
-    hf_list_push_back(&wf->names, &name->node);
+    wf->names = name;
     return name->text;
 }
 

@@ -26,9 +26,7 @@ static const hf_local HANDLING = {"handler"};
 
 void hf_wf_handlers_init(hf_wf *wf)
 {
-    for (size_t i = 0; i < HF_WF_HANDLER_KIND_COUNT; i++) {
-        hf_list_init(&wf->handlers[i]);
-    }
+    hf_list_init(&wf->handlers);
     hf_list_init(&wf->handlings);
     hf_list_init(&wf->idle_waits);
 }
@@ -58,10 +56,8 @@ static void free_handling(hf_wf_handling *handling)
 
 void hf_wf_handlers_free(hf_wf *wf)
 {
-    for (size_t i = 0; i < HF_WF_HANDLER_KIND_COUNT; i++) {
-        while (!hf_list_is_empty(&wf->handlers[i])) {
-            free_handler(wf, HF_CONTAINER(hf_list_first(&wf->handlers[i]), hf_wf_handler, node));
-        }
+    while (!hf_list_is_empty(&wf->handlers)) {
+        free_handler(wf, HF_CONTAINER(hf_list_first(&wf->handlers), hf_wf_handler, node));
     }
     while (!hf_list_is_empty(&wf->handlings)) { /* their fibers never began, or were stranded */
         free_handling(HF_CONTAINER(hf_list_first(&wf->handlings), hf_wf_handling, node));
@@ -71,9 +67,12 @@ void hf_wf_handlers_free(hf_wf *wf)
 const hf_wf_handler *hf_wf_handler_of(const hf_wf *wf, hf_wf_handler_kind kind, hf_str name)
 {
     const hf_wf_handler *any = NULL;
-    HF_LIST_EACH(node, &wf->handlers[kind])
+    HF_LIST_EACH(node, &wf->handlers)
     {
         const hf_wf_handler *handler = HF_CONTAINER_CONST(node, hf_wf_handler, node);
+        if (handler->kind != kind) {
+            continue;
+        }
         if (handler->is_any) {
             any = handler;
         } else if (hf_str_equal(name, hf_str_of_len(handler->name, handler->name_len))) {
@@ -144,20 +143,22 @@ static hf_status add(hf_fiber *self, hf_wf *wf, const char *verb, hf_wf_handler_
         wf->is_nomem = true;
         return hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory for a handler");
     }
-    HF_LIST_EACH(node, &wf->handlers[kind])
+    HF_LIST_EACH(node, &wf->handlers)
     {
         hf_wf_handler *old = HF_CONTAINER(node, hf_wf_handler, node);
-        if (name == NULL ? old->is_any : !old->is_any && hf_str_equal(hf_str_of(name), hf_str_of(old->name))) {
+        if (old->kind == kind && old->is_any == (name == NULL) &&
+            (name == NULL || hf_str_equal(hf_str_of(name), hf_str_of(old->name)))) {
             free_handler(wf, old);
             break;
         }
     }
     *handler = *from;
     handler->node = (hf_node){NULL, NULL};
+    handler->kind = kind;
     handler->is_any = name == NULL;
     handler->name_len = len;
     memcpy(handler->name, name != NULL ? name : "", len + 1);
-    hf_list_push_back(&wf->handlers[kind], &handler->node);
+    hf_list_push_back(&wf->handlers, &handler->node);
     wf->has_takers |= kind == HF_WF_ON_SIGNAL;
     return HF_OK;
 }
@@ -240,9 +241,12 @@ static void wake_idle(hf_wf *wf)
     }
 }
 
-static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine)
+static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine, const hf_wait_options *options)
 {
     bool is_over = is_idle(wf, mine);
+    if (!is_over && options->timeout.ns < 0) { /* it only looks, so that nobody may go on because of it */
+        return hf_refuse(self, HF_ERR_TIMEOUT, "the timeout of hf_handlers_wait is over");
+    }
     if (mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS)) {
         mine->idle_waits++;
         wake_idle(wf); /* it may be the one that the others waited for */
@@ -252,7 +256,8 @@ static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine)
         hf_wait wait;
         hf_wait_init(&wait, self, &IDLE, mine, "");
         hf_list_push_back(&wf->idle_waits, &wait.node);
-        status = hf_park(self, &wait, HF_INSTANT_NEVER);
+        status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
+        hf_assert(!hf_node_is_linked(&wait.node)); /* it is on this stack */
     }
     if (mine != NULL && mine->idle_waits > 0) {
         mine->idle_waits--;
@@ -260,16 +265,17 @@ static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine)
     return status;
 }
 
-hf_status hf_handlers_wait(void)
+hf_status hf_handlers_wait_with(const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_handlers_wait);
     hf_wf_handling *mine = hf_local_get(&HANDLING); /* a verb itself: not inside this one */
     HF_VERB_ENTER(self, hf_handlers_wait, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_handlers_wait can only be called in a workflow"));
     }
-    hf_status status = hf_may_wait(self, "hf_handlers_wait");
-    HF_LEAVE(self, status == HF_OK ? wait_idle(self, wf, mine) : status);
+    hf_status status = hf_may_wait_for(self, "hf_handlers_wait", options);
+    HF_LEAVE(self, status == HF_OK ? wait_idle(self, wf, mine, options) : status);
 }
 
 /* The failure of a signal handler ends nothing. It is told once, not in replays. */

@@ -11,15 +11,14 @@
 
 #include <stdio.h>
 
-enum { THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60 };
-
 typedef struct hf_activity_work activity;
 
 static hf_span throttle_of(const activity *act)
 {
     hf_span span = act->facts.heartbeat.ns > 0 ? hf_nanoseconds(act->facts.heartbeat.ns / 10 * 8)
-                                               : hf_seconds(THROTTLE_DEFAULT_SECONDS);
-    return span.ns < hf_seconds(THROTTLE_MAX_SECONDS).ns ? span : hf_seconds(THROTTLE_MAX_SECONDS);
+                                               : act->worker->options.heartbeat_throttle;
+    hf_assert(span.ns > 0);
+    return span.ns < hf_seconds(HF_THROTTLE_MAX_SECONDS).ns ? span : hf_seconds(HF_THROTTLE_MAX_SECONDS);
 }
 
 hf_payload hf_activity_take_details(activity *act)

@@ -42,15 +42,18 @@ typedef struct hf_local_end {
 bool hf_local_marker_is(const hf_pb_history_event *event);
 /* Reads a marker; texts are in the arena or the event. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_local_marker_read(hf_op *op, const hf_pb_history_event *event, hf_arena *arena, hf_local_end *ret_end);
-/* Adds the command. False: out of memory. */
-bool hf_local_marker_record(hf_wf *wf, const hf_local_end *end);
+/* Adds the command, as one of `local`, which has ended so; with the number of its scope, if it is to have one. False: out of
+ * memory. */
+bool hf_local_marker_record(const hf_wf_local *local, const hf_local_end *end, bool has_scope);
 
 /* ---- verbs_local.c: the driver's side, between turns --------------------------------------------------------------- */
 
 /* All that were asked for are begun from now on: a cancel does not undo them any more. */
 void hf_wf_locals_begin(hf_wf *wf);
-/* Gives this end to the fiber that waits for it. False: no fiber does. */
-bool hf_wf_local_resolve(hf_wf *wf, const hf_local_end *end);
+/* What a fiber waits for under this number; NULL = none does. */
+hf_wf_local *hf_wf_local_find(hf_wf *wf, uint64_t seq);
+/* Gives this end to the fiber that waits for it. */
+void hf_wf_local_resolve(hf_wf_local *local, const hf_local_end *end);
 /* The end of a step that was played before. Fails: HF_ERR_CONFLICT: the code did not ask for it. */
 hf_status hf_wf_local_replay(hf_op *op, hf_wf *wf, const hf_pb_history_event *event);
 

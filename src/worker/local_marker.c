@@ -157,14 +157,17 @@ static hf_str data_text(hf_wf *wf, const hf_local_end *end)
     return copy;
 }
 
-bool hf_local_marker_record(hf_wf *wf, const hf_local_end *end)
+bool hf_local_marker_record(const hf_wf_local *local, const hf_local_end *end, bool has_scope)
 {
+    hf_wf *wf = local->wf;
     hf_arena *arena = &wf->recorder.arena;
     void *room = NULL;
-    hf_assert(end->seq > 0 && end->attempt > 0 && !wf->has_closed); /* worker-J2 */
+    hf_assert(end->seq == local->seq && end->attempt > 0 && !wf->has_closed); /* worker-J2 */
+    wf->forking = has_scope ? local->scope : NULL;
     hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_RECORD_MARKER, HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_record_marker_command_attributes), &room);
+    wf->forking = NULL;
     hf_pb_record_marker_command_attributes_details_entry *entries =
         HF_ARENA_ARRAY(arena, hf_pb_record_marker_command_attributes_details_entry, 2);
     hf_pb_payloads *result = HF_ARENA_NEW(arena, hf_pb_payloads);
@@ -187,5 +190,8 @@ bool hf_local_marker_record(hf_wf *wf, const hf_local_end *end)
     a->details.count = end->result != NULL ? 2 : 1;
     record->name = HF_STR(HF_LOCAL_MARKER);
     record->id = hf_wf_number_text(arena, end->seq);
+    record->file = local->file; /* the driver makes it, not the fiber that asked for it */
+    record->line = local->line;
+    hf_wf_summarize(wf, record, local->options != NULL ? local->options->summary : NULL);
     return arena->status == HF_OK;
 }

@@ -160,12 +160,12 @@ static hf_status give(hf_op *op, hf_wf *wf, hf_local_job *job, hf_status (*settl
         return HF_OK;
     }
     hf_crew_set_now(wf->crew, job->end.completed);
-    if (!hf_local_marker_record(wf, &job->end)) {
+    hf_wf_local *local = hf_wf_local_find(wf, job->end.seq);
+    hf_assert(local != NULL); /* worker-J3: a fiber that gave it up has left the job */
+    if (!hf_local_marker_record(local, &job->end, true)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a marker");
     }
-    bool is_wanted = hf_wf_local_resolve(wf, &job->end);
-    hf_assert(is_wanted); /* worker-J3: a fiber that gave it up has left the job */
-    (void)is_wanted;
+    hf_wf_local_resolve(local, &job->end);
     return settle(op, wf);
 }
 

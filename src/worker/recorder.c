@@ -14,14 +14,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void hf_recorder_init(hf_recorder *recorder, hf_arenas *from)
+/* The source of the arena for a step. */
+static hf_arenas *source_of(hf_recorder *recorder)
 {
-    hf_assert(from != NULL);
+    hf_worker *worker = HF_CONTAINER(recorder, hf_wf, recorder)->worker;
+    hf_assert(worker != NULL);
+    return &worker->arenas;
+}
+
+void hf_recorder_init(hf_recorder *recorder)
+{
     hf_list_init(&recorder->records);
     hf_list_init(&recorder->published);
     recorder->published_count = 0;
-    hf_arena_init(&recorder->arena, from->memory);
-    recorder->from = from;
+    hf_arena_init(&recorder->arena, source_of(recorder)->memory);
 }
 
 void hf_recorder_deinit(hf_recorder *recorder)
@@ -29,19 +35,18 @@ void hf_recorder_deinit(hf_recorder *recorder)
     hf_list_init(&recorder->records);
     hf_list_init(&recorder->published);
     recorder->published_count = 0;
-    hf_arenas_give(recorder->from, &recorder->arena);
+    hf_arenas_give(source_of(recorder), &recorder->arena);
 }
 
 void hf_recorder_reset(hf_recorder *recorder)
 {
-    hf_assert(recorder->from != NULL);
     hf_list_init(&recorder->records);
     if (!HF_CANARY(HF_BUG_PUBLISHED_AGAIN)) {
         hf_list_init(&recorder->published);
         recorder->published_count = 0;
     }
-    hf_arenas_give(recorder->from, &recorder->arena);
-    recorder->arena = hf_arenas_take(recorder->from);
+    hf_arenas_give(source_of(recorder), &recorder->arena);
+    recorder->arena = hf_arenas_take(source_of(recorder));
 }
 
 hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
@@ -163,7 +168,7 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     hf_list kept;
     hf_arena small;
     hf_list_init(&kept);
-    hf_arena_init(&small, recorder->from->memory);
+    hf_arena_init(&small, source_of(recorder)->memory);
     small.chunk_len_next = kept_len(recorder); /* a run may wait for months with this: no byte more than it needs */
     HF_LIST_EACH(node, &recorder->records)
     {
@@ -191,7 +196,7 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     while (!hf_list_is_empty(&kept)) {
         hf_list_push_back(&recorder->records, hf_list_pop_front(&kept));
     }
-    hf_arenas_give(recorder->from, &recorder->arena);
+    hf_arenas_give(source_of(recorder), &recorder->arena);
     recorder->arena = small;
     return HF_OK;
 }
@@ -312,21 +317,37 @@ static void describe(char *text, size_t capacity, const char *what, hf_str id, h
     }
 }
 
-static void describe_record(char *text, size_t capacity, const hf_command_record *record)
+void hf_wf_put_place(char *text, size_t capacity, const char *file, int line)
+{
+    size_t used = strlen(text);
+    if (file != NULL) {
+        const char *slash = strrchr(file, '/');
+        (void)snprintf(text + used, capacity - used, " at %s:%d", slash != NULL ? slash + 1 : file, line);
+    }
+}
+
+/* What the code did instead of a command: nothing, or it waits for a local activity. */
+static void describe_none(char *text, size_t capacity, const hf_wf *wf)
+{
+    if (hf_list_is_empty(&wf->locals)) {
+        (void)snprintf(text, capacity, "nothing more");
+        return;
+    }
+    const hf_wf_local *local = HF_CONTAINER(hf_list_first(&wf->locals), hf_wf_local, node);
+    (void)snprintf(text, capacity, "local activity id=%" PRIu64 " type=%.60s", local->first_seq, local->name);
+    hf_wf_put_place(text, capacity, local->file, local->line);
+}
+
+static void describe_record(char *text, size_t capacity, const hf_recorder *recorder, const hf_command_record *record)
 {
     if (record == NULL) {
-        (void)snprintf(text, capacity, "nothing more");
+        describe_none(text, capacity, HF_CONTAINER_CONST(recorder, hf_wf, recorder));
         return;
     }
     const char *what = hf_pb_enum_brief(&hf_pb_command_type_enum, record->type);
     describe(text, capacity, what != NULL ? what : "?", record->id, record->name, record->span,
              record->scheduled_event_id);
-    size_t used = strlen(text);
-    if (record->file != NULL) {
-        const char *slash = strrchr(record->file, '/');
-        (void)snprintf(text + used, capacity - used, " at %s:%d", slash != NULL ? slash + 1 : record->file,
-                       record->line);
-    }
+    hf_wf_put_place(text, capacity, record->file, record->line);
 }
 
 enum { SIDE_LEN = 160 };
@@ -402,7 +423,7 @@ hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_histor
     char ours[SIDE_LEN];
     char theirs[SIDE_LEN];
     const char *what = hf_pb_enum_brief(&hf_pb_event_type_enum, event->event_type);
-    describe_record(ours, sizeof ours, record);
+    describe_record(ours, sizeof ours, recorder, record);
     describe(theirs, sizeof theirs, what != NULL ? what : "?", c.id, c.name, c.span, c.scheduled_event_id);
     return hf_fail(op, HF_ERR_CONFLICT,
                    "not deterministic: the history has %s (event %" PRId64 "), the workflow made %s" WHY_NOT_SAME,
@@ -416,7 +437,7 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (!record->is_withdrawn && !record->is_free) {
             char ours[SIDE_LEN];
-            describe_record(ours, sizeof ours, record);
+            describe_record(ours, sizeof ours, recorder, record);
             return hf_fail(op, HF_ERR_CONFLICT,
                            "not deterministic: the history has nothing more before event %" PRId64
                            ", the workflow made %s" WHY_NOT_SAME,

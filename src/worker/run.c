@@ -68,9 +68,6 @@ static void free_wf(hf_wf *wf)
     hf_wf_fields_free(wf);
     hf_wtask_free(worker, wf->kept_task);
     hf_arena_deinit(&wf->kept);
-    if (wf->cancel_reason != NULL) {
-        worker->memory.release(worker->memory.state, wf->cancel_reason, wf->cancel_reason_len);
-    }
     hf_payload_bag_free(&wf->payloads);
     hf_recorder_deinit(&wf->recorder);
     hf_wf_misdeed_free(wf);
@@ -102,7 +99,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     wf->len = len;
     wf->id = text_behind((char *)(wf + 1), execution->workflow_id);
     wf->run_id = text_behind((char *)(wf + 1) + wf->id.len + 1, execution->run_id);
-    hf_recorder_init(&wf->recorder, &worker->arenas);
+    hf_recorder_init(&wf->recorder);
     hf_list_init(&wf->tasks);
     hf_list_init(&wf->scheduling);
     hf_list_init(&wf->asking);
@@ -115,11 +112,6 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->local_jobs);
     hf_list_init(&wf->local_ends);
     hf_list_init(&wf->untils);
-    hf_list_init(&wf->memo.list);
-    hf_list_init(&wf->search.list);
-    hf_list_init(&wf->patches);
-    hf_list_init(&wf->marks);
-    hf_list_init(&wf->names);
     hf_wf_handlers_init(wf);
     hf_arena_init(&wf->kept, worker->memory);
     wf->kept.chunk_len_next = KEPT_LEN_MIN;
@@ -505,21 +497,25 @@ static size_t bytes_of(const hf_wf *wf)
 {
     hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
     return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes +
-           wf->kept.used + wf->jobs_bytes + wf->memo.len + wf->search.len;
+           wf->kept.used + wf->jobs_bytes + hf_wf_fields_len(wf);
 }
 
 /* The driver closes the crew and frees the run. */
 static void end_run(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
+    size_t dropped = 0;
     hf_wf_locals_stop(wf);
     if (wf->is_lost) { /* its fiber may come back late: the tasks that wait are for the run that takes its place */
         hf_wf_give_back(worker, &wf->tasks);
-        hf_crew_close(wf->crew);
+        dropped = hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
     } else {
         hf_wf_cache_remove(wf);
-        hf_crew_close(wf->crew);
+        dropped = hf_crew_close(wf->crew);
+    }
+    if (dropped > 0) {
+        atomic_fetch_add(&worker->dropped, dropped);
     }
     hf_wf_locals_close(wf);
     if (wf->is_given_up) {

@@ -35,46 +35,91 @@ const char *hf_wf_keep_run_id(hf_wf *wf, hf_str run_id)
     return run_id.len > 0 ? keep_like(wf, run_id, wf->run_id) : wf->run_id.data;
 }
 
+static bool has_origin(const hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *a)
+{
+    const hf_pb_workflow_execution *root = a->root_workflow_execution;
+    return a->parent_workflow_execution != NULL || (root != NULL && !hf_str_equal(root->workflow_id, wf->id)) ||
+           a->cron_schedule.len > 0 || a->continued_execution_run_id.len > 0 || a->continued_failure != NULL ||
+           a->last_completion_result != NULL || a->retry_policy != NULL ||
+           hf_pb_duration_span(a->workflow_execution_timeout).ns != 0 ||
+           hf_pb_duration_span(a->workflow_run_timeout).ns != 0;
+}
+
+/* False: no memory. */
+static bool learn_origin(hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *a)
+{
+    const hf_pb_workflow_execution *parent = a->parent_workflow_execution;
+    const hf_pb_workflow_execution *root = a->root_workflow_execution;
+    hf_wf_origin *origin = HF_ARENA_NEW(&wf->kept, hf_wf_origin);
+    if (origin == NULL) {
+        return false;
+    }
+    wf->origin = origin;
+    origin->parent_id = hf_wf_keep_text(wf, parent != NULL ? parent->workflow_id : HF_STR(""));
+    origin->parent_run_id = hf_wf_keep_text(wf, parent != NULL ? parent->run_id : HF_STR(""));
+    origin->root_id = root != NULL     ? keep_like(wf, root->workflow_id, wf->id)
+                      : parent == NULL ? wf->id.data
+                                       : origin->parent_id;
+    origin->cron = hf_wf_keep_text(wf, a->cron_schedule);
+    origin->continued_run_id = hf_wf_keep_text(wf, a->continued_execution_run_id);
+    origin->last_failure =
+        hf_wf_keep_text(wf, a->continued_failure != NULL ? a->continued_failure->message : HF_STR(""));
+    origin->execution_timeout = hf_pb_duration_span(a->workflow_execution_timeout);
+    origin->run_timeout = hf_pb_duration_span(a->workflow_run_timeout);
+    return hf_payload_decode(a->last_completion_result, &wf->payloads, &origin->last_result) == HF_OK;
+}
+
 bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
 {
     const hf_pb_workflow_execution_started_event_attributes *a = event->workflow_execution_started_event_attributes;
     hf_assert(event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED && wf->entry != NULL);
-    wf->facts = (hf_workflow_facts){
-        .id = wf->id.data,
-        .run_id = wf->run_id.data,
-        .type = wf->entry->name.data,
-        .task_queue =
-            a->task_queue != NULL ? keep_like(wf, a->task_queue->name, wf->worker->queue) : wf->worker->queue.data,
-        .namespace_ = wf->worker->namespace_.data,
-        .first_run_id = hf_wf_keep_run_id(wf, a->first_execution_run_id),
-        .parent_id = hf_wf_keep_text(
-            wf, a->parent_workflow_execution != NULL ? a->parent_workflow_execution->workflow_id : HF_STR("")),
-        .cron = hf_wf_keep_text(wf, a->cron_schedule),
-        .attempt = a->attempt > 0 ? a->attempt : 1,
-        .started = hf_pb_timestamp_time(event->event_time),
-        .arg = wf->entry->arg,
-    };
-    const hf_pb_workflow_execution *parent = a->parent_workflow_execution;
-    const hf_pb_workflow_execution *root = a->root_workflow_execution;
-    wf->facts.parent_run_id = hf_wf_keep_text(wf, parent != NULL ? parent->run_id : HF_STR(""));
-    wf->facts.root_id = root != NULL     ? keep_like(wf, root->workflow_id, wf->id)
-                        : parent == NULL ? wf->id.data
-                                         : wf->facts.parent_id;
-    wf->facts.continued_run_id = hf_wf_keep_text(wf, a->continued_execution_run_id);
-    wf->facts.execution_timeout = hf_pb_duration_span(a->workflow_execution_timeout);
-    wf->facts.run_timeout = hf_pb_duration_span(a->workflow_run_timeout);
-    wf->facts.last_failure =
-        hf_wf_keep_text(wf, a->continued_failure != NULL ? a->continued_failure->message : HF_STR(""));
-    if (hf_payload_decode(a->last_completion_result, &wf->payloads, &wf->facts.last_result) != HF_OK) {
+    wf->task_queue =
+        a->task_queue != NULL ? keep_like(wf, a->task_queue->name, wf->worker->queue) : wf->worker->queue.data;
+    wf->first_run_id = hf_wf_keep_run_id(wf, a->first_execution_run_id);
+    wf->attempt = a->attempt > 0 ? a->attempt : 1;
+    wf->started = hf_pb_timestamp_time(event->event_time);
+    if (has_origin(wf, a) && !learn_origin(wf, a)) {
         return false;
     }
     return wf->kept.status == HF_OK && hf_wf_header_keep(wf, a->header, &wf->header) && hf_wf_fields_learn(wf, a);
 }
 
-const hf_workflow_facts *hf_workflow_info(void)
+/* They are put together when they are asked for. A fiber that does not wait keeps its thread, so that they stay valid as long
+ * as the header says. */
+__attribute__((noinline)) const hf_workflow_facts *hf_workflow_info(void)
 {
+    static _Thread_local hf_workflow_facts facts;
+    static const hf_wf_origin NONE = {
+        .parent_id = "", .parent_run_id = "", .cron = "", .continued_run_id = "", .last_failure = ""};
     const hf_wf *wf = hf_wf_self();
-    return wf != NULL ? &wf->facts : NULL;
+    if (wf == NULL) {
+        return NULL;
+    }
+    const hf_wf_origin *from = wf->origin != NULL ? wf->origin : &NONE;
+    facts = (hf_workflow_facts){
+        .id = wf->id.data,
+        .run_id = wf->run_id.data,
+        .type = wf->entry->name.data,
+        .task_queue = wf->task_queue,
+        .namespace_ = wf->worker->namespace_.data,
+        .first_run_id = wf->first_run_id,
+        .parent_id = from->parent_id,
+        .cron = from->cron,
+        .attempt = wf->attempt,
+        .started = wf->started,
+        .history_count = wf->history_count,
+        .history_len = wf->history_len,
+        .should_continue = wf->should_continue,
+        .arg = wf->entry->arg,
+        .parent_run_id = from->parent_run_id,
+        .root_id = from->root_id != NULL ? from->root_id : wf->id.data,
+        .continued_run_id = from->continued_run_id,
+        .execution_timeout = from->execution_timeout,
+        .run_timeout = from->run_timeout,
+        .last_result = from->last_result,
+        .last_failure = from->last_failure,
+    };
+    return &facts;
 }
 
 void *hf_workflow_alloc(size_t len)
@@ -149,9 +194,7 @@ bool hf_wf_is_deprecated_patch(const hf_pb_history_event *event)
 
 static hf_wf_patch *find_patch(hf_wf *wf, hf_str id)
 {
-    HF_LIST_EACH(node, &wf->patches)
-    {
-        hf_wf_patch *patch = HF_CONTAINER(node, hf_wf_patch, node);
+    for (hf_wf_patch *patch = wf->patches; patch != NULL; patch = patch->next) {
         if (hf_str_equal(id, hf_str_of_len(patch->id, patch->len))) {
             return patch;
         }
@@ -187,9 +230,7 @@ static bool has_marker(const hf_wf *wf, hf_str key)
 
 static bool is_marked(const hf_wf *wf, hf_str key)
 {
-    HF_LIST_EACH(node, &wf->marks)
-    {
-        const hf_wf_mark *mark = HF_CONTAINER_CONST(node, hf_wf_mark, node);
+    for (const hf_wf_mark *mark = wf->marks; mark != NULL; mark = mark->next) {
         if (hf_str_equal(key, hf_str_of_len(mark->key, mark->len))) {
             return true;
         }
@@ -212,7 +253,8 @@ hf_status hf_wf_note_patch(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
     }
     mark->len = key.len;
     memcpy(mark->key, key.data, key.len);
-    hf_list_push_back(&wf->marks, &mark->node);
+    mark->next = wf->marks;
+    wf->marks = mark;
     return HF_OK;
 }
 
@@ -292,7 +334,8 @@ static hf_status decide(hf_fiber *self, hf_wf *wf, const char *verb, const char 
     patch->is_patched = is_patched;
     patch->len = len;
     memcpy(patch->id, id, len);
-    hf_list_push_back(&wf->patches, &patch->node);
+    patch->next = wf->patches;
+    wf->patches = patch;
     *ret_patched = is_patched;
     return HF_OK;
 }
@@ -352,15 +395,15 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         HF_LEAVE(self, status);
     }
     hf_arena *arena = &wf->kept;
-    hf_assert(wf->facts.task_queue != NULL); /* hf_wf_learn */
-    hf_pb_continue_as_new_workflow_execution_command_attributes *next =
-        HF_ARENA_NEW(arena, hf_pb_continue_as_new_workflow_execution_command_attributes);
+    hf_assert(wf->task_queue != NULL); /* hf_wf_learn */
+    hf_wf_next *kept = HF_ARENA_NEW(arena, hf_wf_next);
+    hf_pb_continue_as_new_workflow_execution_command_attributes *next = kept != NULL ? &kept->attributes : NULL;
     hf_pb_workflow_type *type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
     hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
     if (next != NULL && type != NULL && queue != NULL) {
         type->name = hf_arena_copy(arena, options->type != NULL ? hf_str_of(options->type) : wf->entry->name);
         queue->name = hf_arena_copy(arena, options->task_queue != NULL ? hf_str_of(options->task_queue)
-                                                                       : hf_str_of(wf->facts.task_queue));
+                                                                       : hf_str_of(wf->task_queue));
         queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
         next->workflow_type = type;
         next->task_queue = queue;
@@ -383,9 +426,9 @@ hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *opti
         wf->is_nomem = true;
         HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for the next run"));
     }
-    wf->next = next;
-    wf->next_file = options->file;
-    wf->next_line = options->line;
+    kept->file = options->file;
+    kept->line = options->line;
+    wf->next = kept;
     HF_LEAVE(self, hf_refuse(self, HF_ERR_CONTINUED, "the workflow continues as a new run"));
 }
 

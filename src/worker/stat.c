@@ -67,7 +67,9 @@ hf_status hf_worker_stat(hf_worker *worker, hf_worker_stats *ret_stats)
     if (worker == NULL || ret_stats == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_worker_stat needs a worker and a place for the counts"));
     }
-    hf_worker_stats stats = {.replays = atomic_load(&worker->replays), .conflicts = atomic_load(&worker->conflicts)};
+    hf_worker_stats stats = {.replays = atomic_load(&worker->replays),
+                             .conflicts = atomic_load(&worker->conflicts),
+                             .dropped = atomic_load(&worker->dropped)};
     int64_t now_ns = worker->rt->env->ops->now(worker->rt->env).ns;
     count_runs(worker, now_ns, &stats);
     hf_activity_tally(worker, &stats.activities, &stats.activity_zombies);

@@ -256,9 +256,9 @@ static bool record_continue(hf_wf *wf)
         record_closing(wf, HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION,
                        HF_PB_COMMAND_CONTINUE_AS_NEW_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
     if (a != NULL) {
-        *a = *wf->next;
-        wf->closing->file = wf->next_file;
-        wf->closing->line = wf->next_line;
+        *a = wf->next->attributes;
+        wf->closing->file = wf->next->file;
+        wf->closing->line = wf->next->line;
     }
     return wf->recorder.arena.status == HF_OK;
 }

@@ -335,7 +335,7 @@ static hf_command_record *record_child(hf_wf *wf, const char *type, hf_payload i
     record->id = id;
     record->name = hf_arena_copy(arena, hf_str_of(type));
     pb_type->name = record->name;
-    queue->name = hf_arena_copy(arena, hf_str_of(o->task_queue != NULL ? o->task_queue : wf->facts.task_queue));
+    queue->name = hf_arena_copy(arena, hf_str_of(o->task_queue != NULL ? o->task_queue : wf->task_queue));
     queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
     hf_pb_start_child_workflow_execution_command_attributes *a = room;
     a->namespace = wf->worker->namespace_;

@@ -7,6 +7,7 @@
 #include "worker/local.h"
 
 #include "base/span.h"
+#include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 #include "history/limits.h"
@@ -70,6 +71,7 @@ static hf_status wait_for(hf_fiber *self, hf_wf *wf, hf_wf_local *local, const c
     local->is_begun = local->is_given_up = local->is_cancel_asked = false;
     local->job = NULL;
     local->end = NULL;
+    local->scope = hf_crew_self_scope();
     wf->locals_count++;
     hf_wait_init(&local->wait, self, &LOCAL, local, name);
     hf_list_push_back(&wf->locals, &local->node);
@@ -150,7 +152,8 @@ static hf_activity_options as_activity(const hf_local_options *o)
                                  .retry_coefficient = o->retry_coefficient,
                                  .retry_max = o->retry_max,
                                  .final_types = o->final_types,
-                                 .on_cancel = o->on_cancel};
+                                 .on_cancel = o->on_cancel,
+                                 .summary = o->summary};
 }
 
 static hf_status check(hf_fiber *self, hf_wf *wf, const char *name, hf_payload in, const hf_local_options *options)
@@ -199,13 +202,16 @@ hf_status hf_activity_run_local_with(const char *name, hf_payload in, hf_payload
                          .options = &same,
                          .timer_after = options->timer_after.ns > 0 ? options->timer_after : hf_minutes(1),
                          .attempt = 1,
-                         .first_seq = wf->local_seq + 1};
+                         .first_seq = wf->local_seq + 1,
+                         .line = options->line,
+                         .file = options->file};
     HF_TRY(run_until_pause(wf, &local, options));
     while (local.end->backoff.ns > 0) { /* a timer, and a new number with the next attempt */
         hf_span pause = local.end->backoff;
         local.attempt = local.end->attempt + 1;
         local.scheduled = local.end->scheduled;
-        HF_TRY(hf_sleep(pause));
+        hf_here(options->file, options->line);
+        HF_TRY((hf_sleep)(pause)); /* the function: the place is the caller's */
         HF_TRY(run_until_pause(wf, &local, options));
     }
     return outcome_of(wf, &local, ret_out, options->ret_details);
@@ -220,12 +226,13 @@ static hf_status run_effect(hf_wf **ret_wf, hf_wf_local *local)
                                  "hf_side_effect needs a function, and can only be called in a workflow"));
     }
     hf_status status = may_begin(self, wf, "hf_side_effect");
+    local->file = hf_crew_self_place(&local->line);
     *ret_wf = local->wf = wf;
     local->first_seq = wf->local_seq + 1;
     HF_LEAVE(self, status != HF_OK ? status : wait_for(self, wf, local, local->name, HF_CANCEL_WAIT));
 }
 
-hf_status hf_side_effect(hf_effect effect, void *arg, hf_payload *ret_out)
+hf_status(hf_side_effect)(hf_effect effect, void *arg, hf_payload *ret_out)
 {
     hf_wf *wf = NULL;
     hf_wf_local local = {.name = "hf_side_effect", .effect = effect, .effect_arg = arg, .attempt = 1};
@@ -243,7 +250,7 @@ void hf_wf_locals_begin(hf_wf *wf)
     }
 }
 
-static hf_wf_local *find(hf_wf *wf, uint64_t seq)
+hf_wf_local *hf_wf_local_find(hf_wf *wf, uint64_t seq)
 {
     HF_LIST_EACH(node, &wf->locals)
     {
@@ -255,12 +262,8 @@ static hf_wf_local *find(hf_wf *wf, uint64_t seq)
     return NULL;
 }
 
-bool hf_wf_local_resolve(hf_wf *wf, const hf_local_end *end)
+void hf_wf_local_resolve(hf_wf_local *local, const hf_local_end *end)
 {
-    hf_wf_local *local = find(wf, end->seq);
-    if (local == NULL) {
-        return false;
-    }
     hf_assert(local->is_begun && local->end == NULL); /* worker-J2 */
     hf_fiber *self = hf_enter(NULL);
     hf_list_remove(&local->node);
@@ -270,7 +273,6 @@ bool hf_wf_local_resolve(hf_wf *wf, const hf_local_end *end)
         hf_wake(&local->wait, HF_OK);
     }
     hf_leave(self);
-    return true;
 }
 
 hf_status hf_wf_local_replay(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
@@ -280,19 +282,23 @@ hf_status hf_wf_local_replay(hf_op *op, hf_wf *wf, const hf_pb_history_event *ev
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the end of a local activity");
     }
     HF_TRY(hf_local_marker_read(op, event, &wf->recorder.arena, end));
-    const hf_wf_local *local = find(wf, end->seq);
+    hf_wf_local *local = hf_wf_local_find(wf, end->seq);
     if (local == NULL || !hf_str_equal(hf_str_of(local->name), end->type)) {
+        char at[160] = "";
+        hf_wf_put_place(at, sizeof at, local != NULL ? local->file : NULL, local != NULL ? local->line : 0);
         return hf_fail(
             op, HF_ERR_CONFLICT,
             "not deterministic: the history has the end of local activity %" PRIu64 " type=%.*s (event %" PRId64
-            "), the workflow made %s%s",
+            "), the workflow made %s%s%s",
             end->seq, HF_STR_ARGS(end->type), event->event_id,
-            local == NULL ? "no such one" : "one with that number and type=", local == NULL ? "" : local->name);
+            local == NULL ? "no such one" : "one with that number and type=", local == NULL ? "" : local->name, at);
     }
     hf_crew_set_now(wf->crew, end->completed);
-    if (!hf_local_marker_record(wf, end)) {
+    /* Markers of earlier versions have no scope: the numbers of scopes are given as they were. */
+    bool has_scope = event->user_metadata != NULL && event->user_metadata->details != NULL;
+    if (!hf_local_marker_record(local, end, has_scope)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a marker");
     }
-    (void)hf_wf_local_resolve(wf, end);
+    hf_wf_local_resolve(local, end);
     return HF_OK;
 }

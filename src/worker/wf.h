@@ -77,9 +77,8 @@ typedef struct hf_recorder {
     hf_list records;        /* of the last activation, in order */
     hf_list published;      /* the same; in `arena` until the answer has gone */
     size_t published_count; /* of those */
-    hf_arena arena;
-    bool patches_are_free; /* the records are of a step that was played by HF_WF_RULE_PATCHES */
-    hf_arenas *from;       /* source of the arena for a step; between steps the recorder has a small arena of its own */
+    hf_arena arena;         /* of a step, from the worker's; between steps a small one of its own */
+    bool patches_are_free;  /* the records are of a step that was played by HF_WF_RULE_PATCHES */
 } hf_recorder;
 
 /* An activity that a fiber waits for, on that fiber's stack; or one that was forked into a scope, in an
@@ -161,6 +160,9 @@ typedef struct hf_wf_local {
     bool is_joined;                 /* a cancel does not end the wait, once it has begun */
     bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     bool is_cancel_asked;           /* it is told when it begins, if it has not begun */
+    int line;                       /* where the code asked for it */
+    const char *file;               /* a literal of the workflow's code; NULL = unknown */
+    hf_scope *scope;                /* of its fiber, for its marker (graph.c) */
 } hf_wf_local;
 /* A child workflow that is a child of a scope, without a fiber (forks.c). */
 typedef struct hf_wf_child_job {
@@ -173,7 +175,7 @@ typedef struct hf_wf_child_job {
 
 /* A name that many forked activities share. */
 typedef struct hf_wf_name {
-    hf_node node; /* in wf->names */
+    struct hf_wf_name *next; /* in wf->names */
     size_t len;
     char text[]; /* NUL-terminated */
 } hf_wf_name;
@@ -206,6 +208,7 @@ typedef enum hf_wf_handler_kind { HF_WF_ON_SIGNAL, HF_WF_ON_QUERY, HF_WF_ON_UPDA
 /* A function of the workflow that handles what comes under a name. */
 typedef struct hf_wf_handler {
     hf_node node; /* in wf->handlers */
+    hf_wf_handler_kind kind;
     hf_signal_handler signal;
     hf_reply_handler reply; /* of queries and updates */
     hf_validator validator; /* of updates; may be NULL */
@@ -261,7 +264,7 @@ typedef struct hf_wf_until {
 
 /* An answer of hf_patched. */
 typedef struct hf_wf_patch {
-    hf_node node; /* in wf->patches */
+    struct hf_wf_patch *next; /* in wf->patches */
     bool is_patched;
     size_t len;
     char id[];
@@ -269,7 +272,7 @@ typedef struct hf_wf_patch {
 
 /* A patch whose marker is in the history. */
 typedef struct hf_wf_mark {
-    hf_node node; /* in wf->marks */
+    struct hf_wf_mark *next; /* in wf->marks */
     size_t len;
     char key[]; /* hf_wf_patch_key */
 } hf_wf_mark;
@@ -287,6 +290,28 @@ typedef struct hf_wf_fields {
     hf_list list; /* in the order in which they were set */
     size_t len;   /* bytes of the map as a message, or some more; 0 = it is empty */
 } hf_wf_fields;
+enum { HF_WF_MEMO, HF_WF_SEARCH, HF_WF_FIELDS_COUNT };
+
+/* Facts that most runs do not have: where a run comes from, how long it may take. */
+typedef struct hf_wf_origin {
+    const char *parent_id; /* of these see hf_workflow_facts */
+    const char *parent_run_id;
+    const char *root_id;
+    const char *cron;
+    const char *continued_run_id;
+    const char *last_failure;
+    hf_span execution_timeout;
+    hf_span run_timeout;
+    hf_payload last_result;
+    hf_str retry_policy; /* of its start, as a message; empty = none */
+} hf_wf_origin;
+
+/* What hf_continue_as_new has asked for. */
+typedef struct hf_wf_next {
+    hf_pb_continue_as_new_workflow_execution_command_attributes attributes;
+    const char *file; /* where that was called */
+    int line;
+} hf_wf_next;
 
 struct hf_wf {
     hf_worker *worker;
@@ -333,37 +358,40 @@ struct hf_wf {
     int locals_count; /* of fibers in a call that waits for one of `locals` */
     hf_list locals;   /* local activities and side effects, in order */
     uint64_t local_seq;
-    hf_list local_jobs;                         /* of those that are executed */
-    hf_list local_ends;                         /* under worker->local_lock: of those that have ended, in order ... */
-    hf_wait *local_waiter;                      /* ... and the driver, while it waits for one */
-    hf_list signals;                            /* not taken, in order */
-    hf_list signal_waits;                       /* hf_wait.node of waiting fibers, in order */
-    hf_list handlers[HF_WF_HANDLER_KIND_COUNT]; /* oldest first */
-    hf_list handlings;                          /* handlers of signals and updates that have not ended, in order */
-    hf_list idle_waits;                         /* hf_wait.node of fibers in hf_handlers_wait */
-    hf_list untils;                             /* by number */
-    uint64_t until_number;                      /* of the last one */
-    hf_wf_fields memo;
-    hf_wf_fields search;
-    hf_str retry_policy; /* of its start, as a message in `kept`; empty = none */
-    hf_list patches;
-    hf_list marks;
-    hf_list names;              /* of forked activities and children */
-    size_t jobs_bytes;          /* memory of those */
-    hf_scope *scope;            /* around the main function; NULL before and after */
-    hf_scope *forking;          /* the command that is made is of a child without a fiber of this scope; NULL = of the
-                                   calling fiber */
+    hf_list local_jobs;    /* of those that are executed */
+    hf_list local_ends;    /* under worker->local_lock: of those that have ended, in order ... */
+    hf_wait *local_waiter; /* ... and the driver, while it waits for one */
+    hf_list signals;       /* not taken, in order */
+    hf_list signal_waits;  /* hf_wait.node of waiting fibers, in order */
+    hf_list handlers;      /* of all kinds, oldest first */
+    hf_list handlings;     /* handlers of signals and updates that have not ended, in order */
+    hf_list idle_waits;    /* hf_wait.node of fibers in hf_handlers_wait */
+    hf_list untils;        /* by number */
+    uint64_t until_number; /* of the last one */
+    hf_wf_fields *fields;  /* HF_WF_FIELDS_COUNT, in `kept`; NULL = it never had any */
+    hf_wf_patch *patches;
+    hf_wf_mark *marks;
+    hf_wf_name *names; /* of forked activities and children */
+    size_t jobs_bytes; /* memory of those */
+    hf_scope *scope;   /* around the main function; NULL before and after */
+    hf_scope *forking; /* the command that is made is of this scope: of a child without a fiber, or a local activity;
+                                   NULL = of that of the calling fiber */
     hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
                                    or it is among the records */
-    hf_workflow_facts facts;    /* texts in `kept` */
-    hf_pb_continue_as_new_workflow_execution_command_attributes
-        *next;                             /* of hf_continue_as_new, in `kept`; NULL = none */
-    const char *next_file;                 /* where that was called */
+    const char *task_queue;     /* this and the next six: see hf_workflow_facts; texts that are not the worker's or the
+                                   run's own are in `kept` */
+    const char *first_run_id;
+    hf_wf_origin *origin; /* in `kept`; NULL = nothing of it applies */
+    hf_time started;
+    int64_t history_count;
+    int64_t history_len;
+    int attempt;
     uint32_t scope_number;                 /* the last one that was given: graph.c */
-    int next_line;                         /* */
+    hf_wf_next *next;                      /* in `kept`; NULL = none */
     const hf_pb_history_event *const *own; /* events that the commands of the step at hand became */
     size_t own_count;                      /* 0 in the current step */
     const hf_pb_message_list *messages;    /* of the task at hand: requests of updates */
+    bool should_continue;                  /* see hf_workflow_facts */
     bool has_passed;                       /* a condition has passed in the step at hand */
     bool has_takers;                       /* a handler was added: it may take signals that came earlier */
     bool is_current;                       /* the step at hand is in no history yet */
@@ -390,10 +418,9 @@ struct hf_wf {
     bool is_lost;      /* a fiber of it kept its thread: only hf_crew_close may touch the run */
     bool has_begun;
     bool is_cancel_requested;
-    bool has_closed;     /* the closing command was made */
-    bool is_nomem;       /* out of memory: the step must be failed */
-    char *cancel_reason; /* .reason of hf_cancel; NULL = none. Its fibers point to it */
-    size_t cancel_reason_len;
+    bool has_closed;           /* the closing command was made */
+    bool is_nomem;             /* out of memory: the step must be failed */
+    const char *cancel_reason; /* .reason of hf_cancel, in `kept`; NULL = none. Its fibers point to it */
     char *misdeed; /* HF_MESSAGE_LEN_MAX bytes: why the step must be failed, from the guard; NULL = all is well */
 };
 
@@ -473,12 +500,15 @@ extern const char hf_wf_stuck_text[];
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, hf_wf_reader *reader, int64_t started_event_id);
 
 /* recorder.c */
-void hf_recorder_init(hf_recorder *recorder, hf_arenas *from);
+/* `recorder` is that of a run whose worker is set. */
+void hf_recorder_init(hf_recorder *recorder);
 void hf_recorder_deinit(hf_recorder *recorder);
 /* A record and its command, with attributes of this many bytes behind `ret_attributes`. It comes from where the running
  * verb was called (hf_crew_self_place). NULL = out of memory. */
 hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
                                    void **ret_attributes);
+/* Appends " at FILE:LINE"; nothing if the file is NULL. */
+void hf_wf_put_place(char *text, size_t capacity, const char *file, int line);
 /* The summary of the command that was just added; NULL = none. */
 void hf_wf_summarize(hf_wf *wf, hf_command_record *record, const char *summary);
 /* Forgets all records, before the next activation. */
@@ -656,6 +686,7 @@ void hf_wf_tag(hf_wf *wf, hf_arena *arena, hf_pb_command *command, hf_scope *sco
 bool hf_wf_fields_learn(hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started);
 hf_status hf_wf_fields_carry(hf_op *op, hf_wf *wf);
 void hf_wf_fields_free(hf_wf *wf);
+size_t hf_wf_fields_len(const hf_wf *wf); /* of both */
 
 /* run_verbs.c */
 /* Fills the facts of the run from its first event. False: no memory. */

@@ -15,7 +15,8 @@ enum {
     LOCALS_MAX = 100,
     CACHED_MAX = 1000,
     CACHED_BYTES_MAX = 256 << 20,
-    POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
+    THROTTLE_SECONDS = 30, /* as in other SDKs */
+    POLLERS_MAX = 64,      /* polls cost little in this process; over a network fewer would do */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };
 
@@ -69,6 +70,10 @@ static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_
     HF_TRY(hf_span_check(op, VERB, ".sticky_timeout", o->sticky_timeout, HF_MAY_BE_OFF));
     HF_TRY(hf_span_check(op, VERB, ".shutdown_grace", o->shutdown_grace, HF_MAY_BE_OFF));
     HF_TRY(hf_span_check(op, VERB, ".idle_timeout", o->idle_timeout, HF_MAY_BE_OFF));
+    HF_TRY(hf_span_check(op, VERB, ".heartbeat_throttle", o->heartbeat_throttle, 0));
+    if (o->heartbeat_throttle.ns > hf_seconds(HF_THROTTLE_MAX_SECONDS).ns) {
+        return hf_fail(op, HF_ERR_INVALID, "%s: .heartbeat_throttle is at most %d s", VERB, HF_THROTTLE_MAX_SECONDS);
+    }
     return hf_span_check(op, VERB, ".shutdown_force", o->shutdown_force, HF_MAY_BE_OFF);
 }
 
@@ -94,6 +99,7 @@ static hf_worker_options with_defaults(const hf_worker_options *given)
     o.shutdown_grace = span_or(o.shutdown_grace, hf_seconds(10));
     o.shutdown_force = span_or(o.shutdown_force, hf_seconds(5));
     o.idle_timeout = span_or(o.idle_timeout, hf_seconds(60));
+    o.heartbeat_throttle = span_or(o.heartbeat_throttle, hf_seconds(THROTTLE_SECONDS));
     return o;
 }
 
@@ -310,6 +316,21 @@ void hf_worker_forget_activity(hf_worker *worker, const char *name)
 hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb)
 {
     return add(worker, &worker->activities, name, like, verb);
+}
+
+hf_status hf_worker_at_rest(hf_worker *worker, const char *name, hf_wf_at_rest hook, void *arg)
+{
+    hf_assert(hf_worker_life(worker) == HF_LIFE_NEW && hook != NULL);
+    HF_LIST_EACH(node, &worker->workflows)
+    {
+        hf_function_entry *entry = HF_CONTAINER(node, hf_function_entry, node);
+        if (hf_str_equal(entry->name, hf_str_of(name))) {
+            entry->at_rest = hook;
+            entry->at_rest_arg = arg;
+            return HF_OK;
+        }
+    }
+    return hf_raise(HF_ERR_NOT_FOUND, "there is no workflow '%.100s'", name);
 }
 
 hf_status hf_worker_add_workflow_with(hf_worker *worker, const char *name, hf_function workflow,

@@ -39,6 +39,12 @@ typedef struct hf_activity_work hf_activity_work;
 /* ---- The worker -------------------------------------------------------------------------------------------------- */
 
 /* A function by its name. */
+/* A hook of a workflow type, for parts of the library that drive workflows (not for programs): called by the driver when no
+ * fiber of the run is ready and no condition passes, before the next stage or the answer of the task; in a replay at the same
+ * places. It may change what the workflow's conditions look at, and depends on nothing else. True: it has, and they look
+ * again. */
+typedef bool (*hf_wf_at_rest)(void *arg);
+
 typedef struct hf_function_entry {
     hf_node node; /* in worker->workflows or worker->activities */
     hf_str name;
@@ -46,10 +52,12 @@ typedef struct hf_function_entry {
     bool on_fiber; /* an activity that never blocks */
     void *arg;     /* the program's */
     size_t stack_size;
-    hf_memo memo; /* of an activity; memo.ops NULL = none */
+    hf_memo memo;          /* of an activity; memo.ops NULL = none */
+    hf_wf_at_rest at_rest; /* of a workflow; NULL = none */
+    void *at_rest_arg;
 } hf_function_entry;
 
-enum { HF_WF_BUCKETS = 1024 };
+enum { HF_WF_BUCKETS = 1024, HF_THROTTLE_MAX_SECONDS = 60 };
 
 /* Runs in memory. Everything under `lock`. */
 typedef struct hf_wf_cache {
@@ -100,6 +108,7 @@ struct hf_worker {
     atomic_bool has_pollers;     /* they were forked */
     _Atomic(uint64_t) replays;   /* runs that were made again from their first event, so far */
     _Atomic(uint64_t) conflicts; /* workflow tasks whose code did not do what the history says, so far */
+    _Atomic(uint64_t) dropped;   /* fibers of evicted runs that did not return, so far */
     hf_chan *stop;               /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
@@ -171,6 +180,8 @@ hf_status hf_worker_may_ask(const hf_service *service);
 void hf_worker_forget_activity(hf_worker *worker, const char *name);
 hf_status hf_worker_add_function(hf_worker *worker, const char *name, const hf_function_entry *like, const char *verb);
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
+/* Before the worker runs. Fails: HF_ERR_NOT_FOUND: there is no such workflow. */
+hf_status hf_worker_at_rest(hf_worker *worker, const char *name, hf_wf_at_rest hook, void *arg);
 /* Changes the number of drivers or activities, and wakes the fiber that waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
 /* The worker cannot continue and stops with this status. Any of its fibers may call it. */

@@ -12,7 +12,7 @@ add_custom_command(
 add_custom_target(amalgamation_object ALL DEPENDS "${object}")
 add_dependencies(amalgamation_object amalgamation)
 
-hf_test(package/amalgamation TIMEOUT 300 LABELS plainonly
+hf_test(package/amalgamation TIMEOUT 900 LABELS plainonly
         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/package/amalgamation.sh ${PROJECT_SOURCE_DIR} ${HF_AMALGAMATION_DIR}
                 "${HF_AMALGAMATION_PROCESSORS}" $<TARGET_FILE:holdfast> ${scratch}/amalgamation
                 $<TARGET_FILE:holdfast_program>)

@@ -792,6 +792,10 @@ static hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_count(NULL, &counts, .namespace_ = "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(NULL, "n", .description = "d") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_describe(NULL, "n", NULL) == HF_ERR_MISUSE);
+    hf_namespace_info_free(NULL);
+    EXPECT(hf_namespace_update(NULL, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_update(NULL, "n", .owner = "o") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_keep(NULL, "n", hf_days(1)) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_deprecate(NULL, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_delete(NULL, "n") == HF_ERR_MISUSE);
@@ -936,6 +940,7 @@ static hf_status use_workers(void)
     EXPECT(hf_on_update("name", NULL) == HF_ERR_MISUSE);
     EXPECT(hf_on_update("name", NULL, .may_be_left = true) == HF_ERR_MISUSE);
     EXPECT(hf_handlers_wait() == HF_ERR_MISUSE);
+    EXPECT(hf_handlers_wait(.timeout = hf_seconds(1)) == HF_ERR_MISUSE);
     EXPECT(hf_wait_until(worker != NULL) == HF_ERR_MISUSE);
     EXPECT(hf_wait_until(worker != NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
     hf_until until;

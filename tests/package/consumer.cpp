@@ -866,6 +866,7 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     hf_list_options list_options = hf_list_options();
     list_options.limit = 1;
     hf_namespace_options namespace_options = hf_namespace_options();
+    hf_namespace_update_options namespace_update_options = hf_namespace_update_options();
     namespace_options.description = "d";
     hf_search_attribute_options attribute_options = hf_search_attribute_options();
     attribute_options.namespace_ = "n";
@@ -890,6 +891,10 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_count(none, &counts, list_options) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(none, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(none, "n", namespace_options) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_describe(none, "n", nullptr) == HF_ERR_MISUSE);
+    hf_namespace_info_free(nullptr);
+    EXPECT(hf_namespace_update(none, "n") == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_update(none, "n", namespace_update_options) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_keep(none, "n", hf_days(1)) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_deprecate(none, "n") == HF_ERR_MISUSE);
     EXPECT(hf_namespace_delete(none, "n") == HF_ERR_MISUSE);
@@ -935,6 +940,7 @@ hf_status ask_services(hf_service *none, hf_execution *run)
     EXPECT(hf_list(none, nullptr, nullptr, {.limit = 1}) == HF_ERR_MISUSE);
     EXPECT(hf_count(none, &counts, {.namespace_ = "n"}) == HF_ERR_MISUSE);
     EXPECT(hf_namespace_register(none, "n", {.description = "d"}) == HF_ERR_MISUSE);
+    EXPECT(hf_namespace_update(none, "n", {.description = "d"}) == HF_ERR_MISUSE);
     EXPECT(hf_delete(run, {.all_runs = true}) == HF_ERR_MISUSE);
     EXPECT(hf_batch_start(none, "b", HF_BATCH_CANCEL, {.query = "RunId = 'r'"}) == HF_ERR_MISUSE);
     EXPECT(hf_batch_stop(none, "b", {.reason = "enough"}) == HF_ERR_MISUSE);
@@ -1084,6 +1090,7 @@ hf_status use_workers()
     EXPECT(hf_answer_failed(nullptr, hf_answer_to_id("id", "1"), "message", {.is_final = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_handlers_wait({.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait_any(names, 2, &idx, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_saga_open(&saga, {.name = "trip"}) == HF_ERR_MISUSE);
     EXPECT(hf_saga_add(saga, "name", hf_payload_none(), {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
@@ -1128,6 +1135,7 @@ hf_status use_workers()
     EXPECT(hf_on_update("name", nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_on_update("name", nullptr, on_update_options) == HF_ERR_MISUSE);
     EXPECT(hf_handlers_wait() == HF_ERR_MISUSE);
+    EXPECT(hf_handlers_wait(patient_options) == HF_ERR_MISUSE);
     EXPECT(hf_wait_until(worker != nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_wait_until(worker != nullptr, patient_options) == HF_ERR_MISUSE);
     EXPECT(hf_handler_name() == nullptr && hf_update_id() == nullptr && hf_workflow_info() == nullptr);

@@ -24,7 +24,7 @@ while read -r named; do # what a header tells its reader to look at
         echo "FAILED: a header names $named, which was not installed"
         failed=1
     fi
-done < <(grep -rhoE 'docs/[a-z_/]+\.md' "$prefix/include" | sort -u)
+done < <(grep -rhoE 'docs/[a-z_/-]+\.md' "$prefix/include" | sort -u)
 if grep -rIl "$build" "$prefix"; then
     echo "FAILED: the files above name the build tree"
     failed=1

@@ -50,8 +50,10 @@ says "histories as JSON"
 run 2 db export a --run
 says "--run needs a value"
 run 2 dance
-says "there is no command 'dance'; the commands are:"
-says "holdfast show"
+says "there is no command 'dance': 'holdfast help' lists all of them"
+[[ $out != *"holdfast show"* ]] || fail "the list hides the sentence: $out"
+run 0 help
+says "holdfast show TARGET [RUN | --all]"
 run 2 db frob x
 says "there is no command 'db frob'; the commands are:"
 says "holdfast db backup"
@@ -59,7 +61,7 @@ says "holdfast db backup"
 run 2 db
 says "db needs a subcommand:"
 run 2 $'\x1b[2Jdance'
-says "there is no command '?[2Jdance'; the commands are:"
+says "there is no command '?[2Jdance': 'holdfast help' lists all of them"
 
 run 3 db check missing.db
 says "there is no database missing.db"
@@ -155,6 +157,17 @@ run 0 count rest.db "ExecutionStatus = 'Running'" --namespace ns --json
 says '{"total":42,"Running":42}'
 run 0 namespace list rest.db
 says "default                   Registered"
+says "ns                        Registered" # the file is older than the registry: a run has this name
+[[ $(wc -l <<<"$out") == 2 ]] || fail "two namespaces were promised: $out"
+run 0 namespace describe rest.db ns
+says "retention    for ever"
+run 0 db retention rest.db ns
+says "ns  for ever"
+run 0 search-attribute list rest.db --namespace ns
+says "the namespace ns has no custom search attributes"
+run 0 batch list rest.db --namespace ns
+says "no batches"
+run 4 batch list rest.db --namespace nobody
 run 0 search-attribute list rest.db
 says "the namespace default has no custom search attributes"
 run 3 list missing.db

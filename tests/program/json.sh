@@ -39,9 +39,13 @@ at() # TARGET
     see 0 why why "$target" one
     see 0 count count "$target"
     see 0 'batch start' batch start "$target" stop-all terminate "WorkflowId = 'one'" --reason enough
+    see 0 'batch start' batch start "$target" stop-one terminate --id one
     see 0 'batch show' batch show "$target" stop-all
     see 0 'batch list' batch list "$target"
     see 0 'namespace register' namespace register "$target" other
+    see 0 'namespace describe' namespace describe "$target" other
+    see 0 'namespace update' namespace update "$target" other --owner a@b --retention 30d --data team=kelp
+    see 0 'namespace describe' namespace describe "$target" other
     see 0 'namespace deprecate' namespace deprecate "$target" other
     see 0 'namespace list' namespace list "$target"
     see 0 'namespace delete' namespace delete "$target" other

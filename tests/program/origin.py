@@ -12,6 +12,8 @@ class Origin(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def answer(self, status, body=b"", etag=None):
+        # Before the answer: with it the client may go on, and the next request has another thread.
+        print(self.command, self.path, status, flush=True)
         self.send_response(status)
         if etag is not None:
             self.send_header("ETag", '"%d"' % etag)
@@ -19,7 +21,6 @@ class Origin(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-        print(self.command, self.path, status, flush=True)
 
     def user(self):
         return users.get(self.path.rpartition("/")[2])

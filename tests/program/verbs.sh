@@ -103,6 +103,25 @@ script() # TARGET
 2 batch start $target other signal "WorkflowId = 'two'"
 4 batch start $target other terminate "WorkflowId = 'two'" --namespace nowhere
 0 batch start $target none cancel "WorkflowId = 'nobody'" --json
+0 start $target patient --id three --queue nobody
+0 start $target patient --id four --queue nobody
+0 start $target patient --id five --queue nobody
+0 batch start $target list signal --id three --id four --signal go
+0 batch start $target lines terminate --ids @lines.txt --reason enough
+0 list $target "WorkflowId = 'three'"
+0 count $target "WorkflowId IN ('four', 'five')"
+0 batch show $target lines
+2 batch start $target other terminate
+2 batch start $target other terminate "WorkflowId = 'two'" --id two
+2 batch start $target other terminate --ids two
+2 batch start $target other terminate --ids @nowhere.txt
+2 batch start $target other terminate --ids @empty.txt
+2 batch start $target other terminate --ids @many.txt
+2 batch start $target other terminate --ids -
+2 batch start $target other terminate --id
+0 delete $target three
+0 delete $target four
+0 delete $target five
 0 batch show $target stop-all
 0 batch show $target stop-all --json
 4 batch show $target nobody
@@ -118,6 +137,25 @@ script() # TARGET
 0 namespace register $target other --json
 6 namespace register $target other
 2 namespace register $target ''
+0 namespace describe $target default
+0 namespace describe $target other --json
+4 namespace describe $target nowhere
+0 namespace update $target other --description 'many orders' --owner a@b --data team=kelp --data site=sea --retention 30d
+0 namespace describe $target other
+0 namespace update $target other --retention 0 --data site=
+0 namespace describe $target other --json
+0 namespace update $target other --state Deprecated
+0 namespace update $target other --state Registered --json
+0 namespace describe $target other
+2 namespace update $target other
+2 namespace update $target other --retention soon
+2 namespace update $target other --state Deleted
+2 namespace update $target other --data team
+2 namespace register $target third --retention soon
+4 namespace update $target nowhere --owner a@b
+0 namespace register $target third --description three --retention 12h --owner c@d --data a=b=c
+0 namespace describe $target third
+0 namespace delete $target third
 0 namespace list $target
 0 namespace deprecate $target other
 4 namespace deprecate $target nowhere
@@ -134,12 +172,26 @@ script() # TARGET
 END
 }
 
+printf 'four\nfive\r\n\nnobody\n' >lines.txt
+: >empty.txt
+seq 1001 >many.txt
 script rest.db | plain >rest.txt
 script open.db | plain >open.txt
 script "$server" | plain >server.txt
 diff rest.txt open.txt || fail "a file at rest and an open one differ"
 diff open.txt server.txt || fail "an open file and a server differ"
 cat rest.txt
+
+# A list of ids from stdin, with a run that is not the current one.
+old=$("$holdfast" start rest.db patient --id again --queue nobody --json | sed 's/.*"runId":"\([^"]*\)".*/\1/')
+run 0 terminate rest.db again
+run 0 start rest.db patient --id again --queue nobody
+out=$(printf 'again\t%s\n' "$old" | "$holdfast" batch start rest.db runs delete --ids -)
+says "1 of 1 runs, 0 refused"
+run 0 list rest.db "WorkflowId = 'again'" --json
+says '"state":"Running"'
+[[ $out != *"$old"* ]] || fail "the older run was named, and is there: $out"
+run 0 delete rest.db again
 
 # Every verb with a target, with words that it accepts; $t is the target. Reading verbs are marked with r, those that need a worker with q.
 verbs='
@@ -161,6 +213,8 @@ r stream $t one
 q top $t --once
 r namespace list $t
 w namespace register $t more
+r namespace describe $t default
+w namespace update $t more --owner a@b
 w namespace deprecate $t more
 w namespace delete $t more
 w delete $t one
@@ -276,6 +330,18 @@ for kind in owned server; do
     run 0 why $target tired
     says "WorkflowCanceled: no need any more"
 done
+
+# retention= of an address: the file remembers it, and what a call has said since.
+work 'sqlite:keep.db?retention=30d' '' keep
+run 0 namespace describe keep.db default
+says "retention    30 d"
+run 0 namespace update keep.db default --retention 12h
+kill "${pids[-1]}" && wait "${pids[-1]}"
+run 0 namespace describe keep.db default
+says "retention    12 h"
+work 'sqlite:keep.db' '' keep
+run 0 db retention keep.db default
+says "default  12 h"
 
 # What is stuck, and why.
 run 0 start rest.db patient --id alone --queue nobody

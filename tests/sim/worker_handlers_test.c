@@ -153,6 +153,57 @@ static void T4_T5_signals_go_to_handlers_which_may_wait_and_fail(void **state)
     play_scene((scene){handled, send_many, HF_OK, "\"1,3,2.bad!other=4;6,5.\""});
 }
 
+/* A handler that looks whether it is alone, waits for the others for a while, and then takes longer than anybody waits. */
+static hf_status on_long(void *arg, hf_payload in)
+{
+    (void)in;
+    add(arg, hf_status_name(hf_handlers_wait(.timeout = hf_seconds(-1))), '.');
+    HF_TRY(hf_sleep(hf_hours(1)));
+    add(arg, "long", '.');
+    return HF_OK;
+}
+
+static hf_status on_patient(void *arg, hf_payload in)
+{
+    (void)in;
+    add(arg, hf_status_name(hf_handlers_wait(.timeout = hf_seconds(-1))), ',');
+    add(arg, hf_status_name(hf_handlers_wait(.timeout = hf_minutes(30))), ',');
+    return HF_OK;
+}
+
+static hf_status waits_a_while(hf_payload in, hf_payload *ret_out)
+{
+    tally *t = HF_WORKFLOW_NEW(tally);
+    (void)in;
+    add(t, hf_status_name(hf_handlers_wait(.timeout = hf_nanoseconds(30))), ' '); /* a number without a unit */
+    add(t, hf_status_name(hf_handlers_wait(.timeout = hf_seconds(-1))), ' ');     /* nobody is under way */
+    HF_TRY(hf_on_signal("long", on_long, .arg = t));
+    HF_TRY(hf_on_signal("patient", on_patient, .arg = t));
+    HF_TRY(hf_sleep(hf_minutes(1)));
+    hf_time begun = hf_wall_now(NULL);
+    add(t, hf_status_name(hf_handlers_wait(.timeout = hf_minutes(1))), ' ');
+    add(t, hf_wall_now(NULL).ns - begun.ns == hf_minutes(1).ns ? "1 min" : "too long", ' ');
+    add(t, hf_status_name(hf_handlers_wait(.timeout = hf_hours(2))), ' '); /* its timer is taken back */
+    return hf_payload_printf(ret_out, "\"%s\"", t->text);
+}
+
+static hf_status send_long(hf_service *service, hf_execution *execution)
+{
+    (void)service;
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    HF_TRY(hf_signal(execution, "long", hf_payload_none()));
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    return hf_signal(execution, "patient", hf_payload_none());
+}
+
+static void a_wait_for_handlers_may_be_bounded(void **state)
+{
+    (void)state;
+    play_scene(
+        (scene){waits_a_while, send_long, HF_OK,
+                "\"HF_ERR_INVALID HF_OK HF_OK.HF_ERR_TIMEOUT,HF_ERR_TIMEOUT 1 min HF_ERR_TIMEOUT,long.HF_OK \""});
+}
+
 static hf_status misuses(hf_payload in, hf_payload *ret_out)
 {
     tally local = {0};
@@ -683,6 +734,7 @@ static void a_patch_is_deprecated_under_a_run(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(T4_T5_signals_go_to_handlers_which_may_wait_and_fail),
+    cmocka_unit_test(a_wait_for_handlers_may_be_bounded),
     cmocka_unit_test(a_handler_that_cannot_be_is_refused),
     cmocka_unit_test(conditions_look_in_order_until_none_passes),
     cmocka_unit_test(T6_T9_N4_a_run_ends_over_its_handlers),

@@ -51,6 +51,33 @@ static hf_status hang_around(hf_payload in, hf_payload *ret_out)
     return hf_activity_run("hang", in, ret_out, .start_to_close = hf_seconds(5), .attempts_max = 1);
 }
 
+/* Tries again whatever the answer is, also when it leaves memory. */
+static hf_status is_deaf(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    while (hf_signal_wait("go", NULL) != HF_OK) {
+    }
+    return hf_payload_printf(ret_out, "\"heard\"");
+}
+
+/* Sends heartbeats, after 0, 0.5, 1.5, 2.5 ... seconds: how many it has sent. */
+static hf_status beat(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    for (int i = 1;; i++) {
+        char text[16];
+        (void)snprintf(text, sizeof text, "%d", i);
+        HF_TRY(hf_activity_heartbeat(hf_payload_of_json(text)));
+        HF_TRY(hf_sleep(i == 1 ? hf_milliseconds(500) : hf_seconds(1)));
+    }
+}
+
+static hf_status beat_on(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("beat", in, ret_out, .start_to_close = hf_minutes(2), .attempts_max = 1);
+}
+
 static hf_status play(void *arg)
 {
     const scene *s = arg;
@@ -61,6 +88,9 @@ static hf_status play(void *arg)
     HF_TRY(hf_worker_add_workflow(worker, "changes", changes));
     HF_TRY(hf_worker_add_workflow(worker, "nap", take_a_nap));
     HF_TRY(hf_worker_add_workflow(worker, "hang", hang_around));
+    HF_TRY(hf_worker_add_workflow(worker, "deaf", is_deaf));
+    HF_TRY(hf_worker_add_workflow(worker, "beat", beat_on));
+    HF_TRY(hf_worker_add_activity(worker, "beat", beat, .on_fiber = true));
     HF_TRY(hf_worker_add_activity(worker, "nap", nap, .on_fiber = true));
     HF_TRY(hf_worker_add_activity(worker, "hang", hang));
     has_new_code = false;
@@ -129,6 +159,79 @@ static void a_worker_tells_what_it_has_and_how_it_is(void **state)
     assert_string_equal(hf_worker_health_name(HF_WORKER_DEGRADED), "degraded");
     assert_string_equal(hf_worker_health_name((hf_worker_health)99), "?");
     play_scene((scene){.body = live});
+}
+
+/* Of workflows that went on calling after they had left memory. */
+static hf_status do_not_hear(hf_service *service, hf_worker *worker)
+{
+    HF_AUTO(hf_execution_free) hf_execution *naps = NULL;
+    HF_AUTO(hf_execution_free) hf_execution *deaf = NULL;
+    HF_TRY(hf_worker_start(worker));
+    HF_TRY(start(service, "nap", &naps));
+    HF_TRY(start(service, "deaf", &deaf));
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    HF_CHECK(stat_of(worker).resident == 1 && stat_of(worker).dropped == 0);
+    HF_TRY(hf_sleep(hf_seconds(60))); /* it is idle, and released */
+    HF_CHECK(stat_of(worker).resident == 0 && stat_of(worker).dropped == 1);
+    is_at(worker, HF_WORKER_READY);
+    HF_TRY(hf_signal(deaf, "go", hf_payload_none()));
+    HF_TRY(hf_result(deaf, NULL));
+    HF_CHECK(stat_of(worker).dropped == 1);
+    return HF_OK;
+}
+
+static void fibers_that_do_not_return_are_counted(void **state)
+{
+    (void)state;
+    play_scene((scene){.body = do_not_hear});
+}
+
+/* ---- Heartbeats ------------------------------------------------------------------------------------------------------ */
+
+static hf_span throttle;
+
+static const char *beats_after(hf_execution *run, hf_span span, char text[16])
+{
+    HF_AUTO(hf_description_free) hf_description *it = NULL;
+    HF_CHECK(hf_sleep(span) == HF_OK);
+    bool is_told = hf_describe(run, &it) == HF_OK && it->activity_count == 1;
+    (void)snprintf(text, 16, "%s",
+                   HF_CHECK(is_told) && it->activities[0].heartbeat.data != NULL
+                       ? (const char *)it->activities[0].heartbeat.data
+                       : "none");
+    return text;
+}
+
+static hf_status beat_and_look(hf_service *service, hf_worker *worker)
+{
+    HF_AUTO(hf_execution_free) hf_execution *beats = NULL;
+    char text[16];
+    HF_TRY(hf_worker_start(worker));
+    HF_TRY(start(service, "beat", &beats));
+    HF_TRY(hf_sleep(hf_milliseconds(500)));
+    bool is_short = throttle.ns > 0;
+    HF_CHECK(strcmp(beats_after(beats, hf_seconds(4), text), "1") == 0); /* the first goes out at once */
+    HF_CHECK_SAY(strcmp(beats_after(beats, hf_seconds(1), text), is_short ? "6" : "1") == 0, "%s", text);
+    HF_CHECK_SAY(strcmp(beats_after(beats, hf_seconds(5), text), is_short ? "11" : "1") == 0, "%s", text);
+    HF_CHECK_SAY(strcmp(beats_after(beats, hf_seconds(20), text), "31") == 0, "%s", text);
+    return hf_terminate(beats);
+}
+
+static void a_worker_may_send_heartbeats_more_often(void **state)
+{
+    (void)state;
+    throttle = hf_nanoseconds(0);
+    play_scene((scene){.body = beat_and_look});
+    throttle = hf_seconds(5);
+    play_scene((scene){.body = beat_and_look, .options = {.heartbeat_throttle = throttle}});
+    hf_worker *worker = NULL;
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    assert_int_equal(hf_open("memory:", &service), HF_OK);
+    const hf_span WRONG[] = {hf_seconds(-1), hf_nanoseconds(30), hf_nanoseconds(hf_seconds(60).ns + 1),
+                             HF_SPAN_UNLIMITED};
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        assert_int_equal(hf_worker_new(service, "q", &worker, .heartbeat_throttle = WRONG[i]), HF_ERR_INVALID);
+    }
 }
 
 static hf_status hang_and_come_back(hf_service *service, hf_worker *worker)
@@ -251,6 +354,8 @@ static void and_without_it_waits_for_the_right_code(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_worker_tells_what_it_has_and_how_it_is),
+    cmocka_unit_test(fibers_that_do_not_return_are_counted),
+    cmocka_unit_test(a_worker_may_send_heartbeats_more_often),
     cmocka_unit_test(N3_health_shows_a_zombie_until_it_has_ended),
     cmocka_unit_test(a_worker_that_could_not_begin_has_failed),
     cmocka_unit_test(a_strict_worker_fails_runs_of_unknown_types),

@@ -207,6 +207,8 @@ static hf_status described(hf_payload in, hf_payload *ret_out)
     memset(copied, 'x', sizeof copied - 1);
     HF_TRY(hf_activity_run("echo", hf_payload_of_json("1"), NULL, .start_to_close = hf_seconds(5),
                            .summary = "an \"echo\", once"));
+    HF_TRY(hf_activity_run_local("echo", hf_payload_of_json("2"), NULL, .start_to_close = hf_seconds(5),
+                                 .summary = "an echo from here"));
     HF_TRY(hf_saga_undo(saga));
     HF_TRY(hf_child_start("workflow", hf_payload_of_json("\"child\""), .id = "kid", .summary = "the child of it",
                           .memo = MEMO, .search_attributes = SEARCH, .parent_close = HF_PARENT_CLOSE_ABANDON));
@@ -218,6 +220,8 @@ static hf_status described(hf_payload in, hf_payload *ret_out)
     HF_CHECK(hf_child_run("workflow", hf_payload_none(), NULL, .summary = long_line) == HF_ERR_INVALID);
     HF_CHECK(hf_activity_run("echo", hf_payload_none(), NULL, .start_to_close = hf_seconds(1), .summary = long_line) ==
              HF_ERR_INVALID);
+    HF_CHECK(hf_activity_run_local("echo", hf_payload_none(), NULL, .start_to_close = hf_seconds(1),
+                                   .summary = long_line) == HF_ERR_INVALID);
     HF_CHECK(hf_continue_as_new(hf_payload_none(), .memo = twice) == HF_ERR_INVALID);
     HF_TRY(hf_sleep(hf_seconds(10)));
     return hf_continue_as_new(hf_payload_of_json("\"next\""), .memo = MEMO, .search_attributes = SEARCH);
@@ -241,6 +245,7 @@ static hf_status look_at_successors(hf_service *service, hf_execution *execution
     HF_TRY(hf_sleep(hf_seconds(5)));
     HF_CHECK(scene_has_bytes(service, "\"an \\\"echo\\\", once\"") && scene_has_bytes(service, "\"the child of it\""));
     HF_CHECK(scene_has_bytes(service, "\"deed that is undone\""));
+    HF_CHECK(scene_has_bytes(service, "\"an echo from here\""));
     HF_TRY(hf_execution_new(service, "kid", &kid));
     is_described(kid);
     HF_TRY(hf_sleep(hf_seconds(20)));

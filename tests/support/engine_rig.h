@@ -18,7 +18,7 @@
  *     queue Q             describe it; activities (not workflow tasks) stats status ns=N
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
- *                         close=SPAN start=SPAN each=SPAN beat=SPAN retries=N initial=SPAN never=TYPE queue=Q,
+ *                         close=SPAN start=SPAN each=SPAN beat=SPAN retries=N initial=SPAN never=TYPE queue=Q act=TYPE,
  *                         unactivity EVENT, xsignal ID NAME ns=N child, xcancel ID ns=N child, marker NAME, done, failed TEXT,
  *                         canceled, continue type=T queue=Q run=SPAN task=SPAN delay=SPAN cron=SCHEDULE initiator=N memo= attrs=
  *                         and a retry policy, upsert KEY:VALUE+... (search attributes), remember KEY:VALUE+... (memo), child ID policy=N (1 terminate, 2

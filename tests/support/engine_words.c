@@ -225,7 +225,7 @@ static void activity_command(hf_arena *arena, const hf_words *w, hf_pb_command *
     attrs->priority = priority_of(arena, w);
     attrs->activity_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
     attrs->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
-    attrs->activity_type->name = HF_STR("act");
+    attrs->activity_type->name = hf_arena_copy(arena, hf_words_str(w, "act", "act"));
     attrs->request_eager_execution = hf_words_has(w, "eager");
     attrs->task_queue = hf_words_queue(arena, hf_words_str(w, "queue", "q"));
     attrs->schedule_to_close_timeout = hf_words_span(w, "close");

@@ -577,8 +577,9 @@ static void release_members(hf_crew *crew)
     hf_crew_drop_jobs(crew); /* fibers that join them follow */
 }
 
-void hf_crew_evict(hf_crew *crew)
+size_t hf_crew_evict(hf_crew *crew)
 {
+    size_t stranded = 0;
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver);
     await_return(self, crew);
@@ -593,18 +594,19 @@ void hf_crew_evict(hf_crew *crew)
         if (is_lost) { /* once more, in its cleanup */
             await_return(self, crew);
         } else {
-            is_over = hf_strand_rest(self, crew);
+            is_over = hf_strand_rest(self, crew, &stranded);
         }
     }
     hf_leave(self);
+    return stranded;
 }
 
-void hf_crew_close(hf_crew *crew)
+size_t hf_crew_close(hf_crew *crew)
 {
     if (crew == NULL) {
-        return;
+        return 0;
     }
-    hf_crew_evict(crew);
+    size_t stranded = hf_crew_evict(crew);
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && self->scope == crew->root && hf_crew_is_over(crew));
     hf_assert(hf_list_is_empty(&crew->members) && hf_list_is_empty(&crew->timers)); /* fiber-W5 */
@@ -612,6 +614,7 @@ void hf_crew_close(hf_crew *crew)
     (void)hf_scope_close_on(self, crew->root);
     hf_rt_free(self->rt, crew, sizeof *crew);
     hf_leave(self);
+    return stranded;
 }
 
 /* ---- Scopes of members ------------------------------------------------------------------------------------------- */

@@ -71,8 +71,9 @@ void hf_crew_let_go(hf_crew *crew);
 void hf_crew_take_over(hf_crew *crew);
 /* The number of its scheduler: hf_home_dispatcher_new. */
 int hf_crew_home(const hf_crew *crew);
-/* Evicts the members that are left and frees the crew. Waits for a lost member, but for nothing else. Accepts NULL. */
-void hf_crew_close(hf_crew *crew);
+/* Evicts the members that are left and frees the crew. Waits for a lost member, but for nothing else. Returns how many
+ * were stranded. Accepts NULL. */
+size_t hf_crew_close(hf_crew *crew);
 /* Forks a member beside those that are there. It runs in the next turn. The first one is the crew's main member. Fails:
  * HF_ERR_NOMEM. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name);
@@ -114,8 +115,8 @@ hf_branch *hf_crew_self_branch(void);
  * something, or wait, refuse. */
 void hf_crew_self_reads(bool is_reading);
 /* Makes the waits of all members return HF_ERR_EVICTED, refuses forks, and runs the members until each has ended or
- * is stranded. None is left when this returns. */
-void hf_crew_evict(hf_crew *crew);
+ * is stranded. None is left when this returns. Returns how many were stranded. */
+size_t hf_crew_evict(hf_crew *crew);
 /* Whether something outside the crew has woken a member: then the run cannot be repeated. */
 bool hf_crew_is_disturbed(const hf_crew *crew);
 

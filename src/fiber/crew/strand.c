@@ -138,16 +138,19 @@ uint64_t hf_stranded_count(const hf_runtime *rt)
 }
 
 /* Members that only wait in a join or close are counted but not logged: they wait for a stranded one. */
-static void report_all(const hf_crew *crew)
+static size_t report_all(const hf_crew *crew)
 {
+    size_t count = 0;
     HF_LIST_EACH(node, &crew->members)
     {
         const hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
         HF_BUMP(crew->sched->counters.stranded);
+        count++;
         if (member->wait->kind == &STRANDED || member->wait->kind == &hf_cond_relock) {
             report(crew, member);
         }
     }
+    return count;
 }
 
 /* ---- Freeing them ------------------------------------------------------------------------------------------------ */
@@ -186,7 +189,7 @@ static void close_scopes(hf_fiber *member)
         hf_assert(member->scope->tally.running == 0);
         (void)hf_scope_close_on(member, member->scope);
     }
-    hf_locals_drop(member);
+    hf_locals_drop(member, NULL);
     hf_box_unref(member->failure);
 }
 
@@ -260,7 +263,7 @@ static void bury(hf_fiber *driver, hf_crew *crew)
     hf_assert(hf_list_is_empty(&crew->members));
 }
 
-bool hf_strand_rest(hf_fiber *driver, hf_crew *crew)
+bool hf_strand_rest(hf_fiber *driver, hf_crew *crew, size_t *stranded)
 {
     hf_assert(crew->is_evicted && driver == crew->driver && !crew->is_turning); /* fiber-W5 */
     if (hf_list_is_empty(&crew->members)) {
@@ -270,7 +273,7 @@ bool hf_strand_rest(hf_fiber *driver, hf_crew *crew)
         hf_yield_in(driver); /* the scheduler reads its inbox meanwhile */
         return false;
     }
-    report_all(crew);
+    *stranded += report_all(crew);
     bury(driver, crew);
     return true;
 }

@@ -52,7 +52,7 @@ static inline hf_status hf_not_evicted(hf_fiber *self, const char *verb)
 uint64_t hf_stranded_count(const hf_runtime *rt);
 
 /* By the driver of an evicted crew, between turns. Reports, counts and frees members that will never run again.
- * True: no member is left. False: a member is about to be woken, and another turn is needed. */
-bool hf_strand_rest(hf_fiber *driver, hf_crew *crew);
+ * True: no member is left. False: a member is about to be woken, and another turn is needed. `*stranded` grows by how many. */
+bool hf_strand_rest(hf_fiber *driver, hf_crew *crew, size_t *stranded);
 
 #endif

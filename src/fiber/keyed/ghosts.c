@@ -12,7 +12,7 @@ static size_t bytes_of(uint64_t bucket_count)
 
 hf_ghosts *hf_ghosts_new(hf_runtime *rt, uint64_t window)
 {
-    uint64_t bucket_count = (window + window / 4) / PER_BUCKET + 1;
+    uint64_t bucket_count = (window + window / 8) / PER_BUCKET + 1; /* some room: buckets are not filled evenly */
     hf_ghosts *ghosts = hf_table_alloc(rt, bytes_of(bucket_count));
     if (ghosts != NULL) {
         ghosts->bucket_count = bucket_count;

@@ -217,7 +217,7 @@ static void finish_branch(hf_fiber *self, hf_status status)
         branch->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, branch->name);
     }
     if (HF_UNLIKELY(self->own_locals != NULL)) {
-        hf_locals_drop(self);
+        hf_locals_drop(self, NULL);
     }
     hf_sched *sched = self->sched;
     self->branch = NULL;

@@ -146,12 +146,12 @@ static void tell(hf_runtime *rt, const finding *f)
             rt, HF_LOG_WARN, "stack_nearly_full", "fiber=%s workflow=%s used=%zu size=%zu message=%s", f->name,
             f->workflow, f->most, f->size,
             "this fiber, or one before it on the same stack, has used three quarters of it; the process ends when it "
-            "is full: give hf_run, or the worker's runtime, a larger .stack_size");
+            "is full: give hf_worker_add_workflow a larger .stack_size");
     } else {
         hf_log(
             rt, HF_LOG_WARN, "stack_nearly_full", "fiber=%s used=%zu size=%zu message=%s", f->name, f->most, f->size,
             "this fiber, or one before it on the same stack, has used three quarters of it; the process ends when it "
-            "is full: give hf_fork or hf_run a larger .stack_size");
+            "is full: give hf_fork, hf_worker_add_activity or hf_run a larger .stack_size");
     }
 }
 

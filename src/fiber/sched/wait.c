@@ -244,10 +244,10 @@ hf_status(hf_sleep)(hf_span span)
     HF_LEAVE(self, status);
 }
 
-hf_status hf_sleep_until(hf_time when)
+hf_status(hf_sleep_until)(hf_time when)
 {
     hf_span span = hf_time_until(hf_wall_now(NULL), when); /* in a workflow: its own clock */
     HF_VERB_ENTER(self, hf_sleep_until, NULL);
     hf_leave(self);
-    return hf_sleep(span.ns > 0 ? span : hf_nanoseconds(0));
+    return (hf_sleep)(span.ns > 0 ? span : hf_nanoseconds(0)); /* the function: the place is the caller's */
 }

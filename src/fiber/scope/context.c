@@ -176,10 +176,10 @@ void *hf_local_get(const hf_local *key)
     return value;
 }
 
-void hf_locals_drop(hf_fiber *self)
+void hf_locals_drop(hf_fiber *self, const hf_binding *until)
 {
     hf_assert(self->kind != HF_FIBER_THREAD); /* hf_local_set refuses threads */
-    while (self->own_locals != NULL) {
+    while (self->own_locals != until) {
         hf_binding *next = self->own_locals->own_next;
         hf_rt_free(self->rt, self->own_locals, sizeof *self->own_locals);
         self->own_locals = next;

@@ -228,7 +228,7 @@ static void stop(hf_apply *a, hf_activity *activity)
 hf_status hf_activity_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_activity_started msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_started_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_activity_started_type, bytes, &msg));
     hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
     if (activity == NULL || !move(a, activity, HF_ACTIVITY_STARTED)) {
         return no_activity(a, msg.scheduled_id);

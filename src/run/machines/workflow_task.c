@@ -150,7 +150,7 @@ hf_status hf_wft_failed(hf_apply *a, hf_run *run, const hf_pb_history_event *eve
 hf_status hf_wft_apply_scheduled(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_workflow_task_scheduled msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_workflow_task_scheduled_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_workflow_task_scheduled_type, bytes, &msg));
     hf_wft *wft = &run->wft;
     if (msg.is_transient) {
         if (!hf_wft_move(a, run, HF_WFT_SCHEDULED)) {
@@ -175,7 +175,7 @@ hf_status hf_wft_apply_scheduled(hf_apply *a, hf_run *run, hf_str bytes)
 hf_status hf_wft_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_workflow_task_started msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_workflow_task_started_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_workflow_task_started_type, bytes, &msg));
     hf_wft *wft = &run->wft;
     bool fresh = wft->is_transient && wft->state == HF_WFT_SCHEDULED;
     if (wft->state == HF_WFT_NONE || ((fresh || wft->again) && !hf_wft_move(a, run, HF_WFT_STARTED))) {
@@ -198,7 +198,7 @@ hf_status hf_wft_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
 hf_status hf_wft_apply_reset(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_workflow_task_reset msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_workflow_task_reset_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_workflow_task_reset_type, bytes, &msg));
     if (run->wft.state != HF_WFT_NONE && (!run->wft.is_transient || !hf_wft_move(a, run, HF_WFT_NONE))) {
         return cannot(a, run, "dropped");
     }
@@ -209,7 +209,7 @@ hf_status hf_wft_apply_reset(hf_apply *a, hf_run *run, hf_str bytes)
 hf_status hf_task_apply_moved(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_task_moved msg;
-    HF_TRY(hf_pb_decode(a->op, &hf_pb_task_moved_type, bytes, a->memory->scratch, &msg));
+    HF_TRY(hf_apply_read(a, &hf_pb_task_moved_type, bytes, &msg));
     hf_activity *activity = msg.scheduled_id != 0 ? hf_run_activity(run, msg.scheduled_id) : NULL;
     if (msg.scheduled_id != 0 && activity == NULL) {
         return hf_fail(a->op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)msg.scheduled_id);

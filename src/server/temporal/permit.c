@@ -88,21 +88,75 @@ static void look(search *s, const hf_pb_type *type, const void *message, int dep
     }
 }
 
-/* A worker reads the histories of its own tasks, as they are: it names a run by its id, which it has from a task. Whoever waits for what comes, or
- * asks for the end of the run that is current, is a reader. */
-static bool is_history_of_task(const hf_pb_get_workflow_execution_history_request *request)
+/* ---- Histories for workers: server-K3 ---------------------------------------------------------------------------------------- */
+
+static hf_bearer bearer_of(const hf_stream *stream)
+{
+    hf_assert(stream->token_len == HF_KEY_LEN); /* its key is valid */
+    return (hf_bearer){.key_id = hf_str_of_len(stream->token + 3, HF_KEY_ID_LEN), .link = stream->link->number};
+}
+
+static int64_t now_of(const hf_stream *stream)
+{
+    hf_env *env = stream->link->door->env;
+    return env->ops->now(env).ns;
+}
+
+/* A worker names the run by its id, which it has from a task. Whoever waits for what comes, or asks for the end of a run, is a reader. */
+static bool has_form_of_task(const hf_pb_get_workflow_execution_history_request *request)
 {
     return request->execution != NULL && request->execution->run_id.len > 0 && !request->wait_new_event &&
            request->history_event_filter_type != HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT;
 }
 
-static bool may_call(const search *s, const void *request)
+/* A key that is only a worker's. What is not known here is asked of the engine, which knows its page tokens and the tasks that
+ * were in hand before this door was opened. */
+static bool may_read_as_worker(hf_stream *stream, const hf_pb_get_workflow_execution_history_request *request)
+{
+    hf_door *door = stream->link->door;
+    if (!has_form_of_task(request)) {
+        return false;
+    }
+    stream->is_of_task =
+        !hf_handed_has(door->handed, bearer_of(stream), request->namespace, request->execution->run_id, now_of(stream));
+    return !stream->is_of_task || !door->service->is_remote;
+}
+
+static void note(hf_stream *stream, hf_str namespace_, const hf_pb_workflow_execution *execution)
+{
+    if (execution != NULL && execution->run_id.len > 0) {
+        hf_handed_note(stream->link->door->handed, bearer_of(stream), namespace_, execution->run_id, now_of(stream));
+    }
+}
+
+void hf_permit_note(hf_stream *stream)
+{
+    const hf_call *call = &stream->call;
+    if (call->status != HF_OK || call->response == NULL || stream->token_len != HF_KEY_LEN) {
+        return;
+    }
+    hf_str namespace_ = hf_request_namespace(stream->route->request_type, call->request);
+    if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
+        note(stream, namespace_, ((const hf_pb_poll_workflow_task_queue_response *)call->response)->workflow_execution);
+    } else if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
+        const hf_pb_respond_workflow_task_completed_response *response = call->response;
+        note(stream, namespace_, response->workflow_task != NULL ? response->workflow_task->workflow_execution : NULL);
+    } else if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) { /* eagerly: its worker may have a key of its own */
+        const hf_pb_start_workflow_execution_response *response = call->response;
+        note(stream, namespace_,
+             response->eager_workflow_task != NULL ? response->eager_workflow_task->workflow_execution : NULL);
+    }
+}
+
+/* ---- A request ------------------------------------------------------------------------------------------------------------------ */
+
+static bool may_call(hf_stream *stream, const search *s, const void *request)
 {
     static const hf_route READING = {.roles = HF_ROLE_READ | HF_ROLE_WRITE | HF_ROLE_ADMIN};
     bool is_history =
         s->route->kind == HF_ROUTE_SERVICE && s->route->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY;
     return hf_api_key_may(s->key, s->route, s->outer) &&
-           (!is_history || is_history_of_task(request) || hf_api_key_may(s->key, &READING, s->outer));
+           (!is_history || hf_api_key_may(s->key, &READING, s->outer) || may_read_as_worker(stream, request));
 }
 
 bool hf_permit_request(hf_stream *stream, const hf_pb_type *type, const void *request)
@@ -113,7 +167,7 @@ bool hf_permit_request(hf_stream *stream, const hf_pb_type *type, const void *re
     }
     search s = {.key = key_of(stream, keys), .route = stream->route, .outer = hf_request_namespace(type, request)};
     bool is_known = s.key != NULL; /* keys may have changed since the head came */
-    s.is_denied = is_known && !may_call(&s, request);
+    s.is_denied = is_known && !may_call(stream, &s, request);
     hf_assert(is_known || !s.is_denied); /* exactly one answer below */
     if (is_known && !s.is_denied) {
         look(&s, type, request, 0);

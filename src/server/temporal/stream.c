@@ -459,6 +459,7 @@ static void ask(hf_stream *stream, hf_str bytes)
     stream->call.state = stream;
     stream->call.timeout = poll_timeout(stream);
     stream->call.replays = !stream->is_person; /* to a person a history ends with what is written */
+    stream->call.handed_before = stream->is_of_task ? door->opened_ns : 0;
     hf_stream_set_deadline(stream, INT64_MAX);
     if (stream->is_answered) {
         return;
@@ -534,6 +535,7 @@ void hf_stream_done(hf_stream *stream)
         return;
     }
     each_token(stream, keep_token);
+    hf_permit_note(stream);
     hf_answer_call(stream);
     hf_arena_deinit(&stream->arena);
 }

@@ -1,6 +1,7 @@
 #include "sim/engine/chains.h"
 
 #include "sim/engine/children.h"
+#include "sim/engine/operator.h"
 
 #include "history/payload.h"
 
@@ -224,8 +225,10 @@ void sim_chain_described(sim_world *world, const hf_pb_workflow_execution_info *
     }
     const hf_pb_search_attributes *attributes = info->search_attributes;
     for (size_t i = 0; attributes != NULL && i < attributes->indexed_fields.count; i++) {
-        it.attributes +=
-            sim_field_hash(attributes->indexed_fields.items[i].key, attributes->indexed_fields.items[i].value);
+        if (!sim_is_of_pauses(attributes->indexed_fields.items[i].key)) { /* those follow from the events */
+            it.attributes +=
+                sim_field_hash(attributes->indexed_fields.items[i].key, attributes->indexed_fields.items[i].value);
+        }
     }
     *SIM_PUSH(&world->descriptions) = it;
 }

@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-#define SWEEP_MAX (30 * SIM_SECOND) /* between two rounds of the janitor */
+#define SWEEP_MAX (30 * SIM_SECOND)  /* between two rounds of the janitor */
+#define TRIED_MAX (300 * SIM_SECOND) /* so long it leaves a run alone whose workflow task is tried again */
 
 static void next_operation(sim_world *world, sim_client *client);
 
@@ -528,6 +529,21 @@ static bool waits_for_damaged(const sim_world *world)
     return false;
 }
 
+/* Whether the workflow task of a run is tried again and again. Later attempts get more time, and a signal would make the next
+ * one a first attempt: a worker that needs more time than that to read the history would never complete one. */
+static bool is_tried_again(const sim_world *world, const char *workflow_id)
+{
+    enum { ROUNDS = 8 }; /* by now almost every task has been completed */
+    for (size_t i = 0; i < world->runs.count && world->janitor_round >= ROUNDS; i++) {
+        const sim_run_log *log = &world->runs.items[i];
+        if (log->task_attempt > 1 && world->mono - log->task_time < TRIED_MAX &&
+            strcmp(log->workflow_id, workflow_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void sweep(sim_world *world, sim_actor *actor)
 {
     if (!world->is_healed || world->janitor_waits) {
@@ -556,10 +572,17 @@ static void sweep(sim_world *world, sim_actor *actor)
         sim_wake_in(world, actor, world->janitor_pause);
         return;
     }
-    sim_op *op = new_op(world, world->janitor_ends ? SIM_OP_TERMINATE : sim_chain_sweep(world, world->janitor_at),
-                        SIM_CLIENTS_MAX, world->janitor_number++, world->janitor_at);
     char name[SIM_NAME_LEN];
     sim_name_of(world, world->janitor_at, name);
+    sim_op_kind kind = world->janitor_ends ? SIM_OP_TERMINATE : sim_chain_sweep(world, world->janitor_at);
+    if (kind == SIM_OP_SIGNAL && is_tried_again(world, name)) {
+        sim_operator_sweep(world, name);
+        world->janitor_open++;
+        world->janitor_at++;
+        sim_wake_in(world, actor, 10 * SIM_MS);
+        return;
+    }
+    sim_op *op = new_op(world, kind, SIM_CLIENTS_MAX, world->janitor_number++, world->janitor_at);
     sim_operator_sweep(world, name);
     op->run_id[0] = '\0';
     world->janitor_waits = true;

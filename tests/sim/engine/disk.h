@@ -58,6 +58,8 @@ void sim_twin_free(sim_twin *twin);
  * lost. */
 void sim_twin_commit(sim_twin *twin, const hf_store_request *request);
 uint64_t sim_twin_hash(const sim_twin *twin, uint64_t commit);
+/* The same of a commit that had this number before and was lost with its process; 0 = there was none. */
+uint64_t sim_twin_lost_hash(const sim_twin *twin, uint64_t commit);
 
 /* disk.c, for all of these */
 extern const hf_allocator sim_heap; /* malloc */

@@ -25,6 +25,8 @@ void sim_activity_answered(sim_world *world, const sim_answer *answer);
 int32_t sim_activity_round(const sim_world *world, size_t run, int64_t number);
 /* A heartbeat was answered with this. */
 void sim_activity_beat(sim_world *world, const sim_slot *slot, bool is_by_id, bool is_paused, bool is_reset);
+/* The search attribute that tells which activities are paused; it does not follow from the events. */
+bool sim_is_of_pauses(hf_str attribute);
 /* A run was described; it was asked for at that mark. */
 void sim_activity_described(sim_world *world, size_t run, const hf_pb_describe_workflow_execution_response *response,
                             uint64_t asked);

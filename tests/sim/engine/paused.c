@@ -336,9 +336,33 @@ void sim_activity_beat(sim_world *world, const sim_slot *slot, bool is_by_id, bo
     }
 }
 
+bool sim_is_of_pauses(hf_str attribute)
+{
+    return hf_str_equal(attribute, HF_STR("TemporalPauseInfo"));
+}
+
+/* The search attribute is there while an activity is paused. */
+static void check_attribute(sim_world *world, size_t run, const hf_pb_describe_workflow_execution_response *response)
+{
+    const hf_pb_search_attributes *attributes = response->workflow_execution_info->search_attributes;
+    bool is_paused = false;
+    bool is_told = false;
+    for (size_t i = 0; i < response->pending_activities.count; i++) {
+        is_paused = is_paused || response->pending_activities.items[i].paused;
+    }
+    for (size_t i = 0; attributes != NULL && i < attributes->indexed_fields.count; i++) {
+        is_told = is_told || sim_is_of_pauses(attributes->indexed_fields.items[i].key);
+    }
+    if (is_paused != is_told) {
+        sim_fail(world, "sim-P3: run %s has %s activity, and its search attributes tell of %s",
+                 world->runs.items[run].run_id, is_paused ? "a paused" : "no paused", is_told ? "one" : "none");
+    }
+}
+
 void sim_activity_described(sim_world *world, size_t run, const hf_pb_describe_workflow_execution_response *response,
                             uint64_t asked)
 {
+    check_attribute(world, run, response);
     for (size_t i = 0; i < response->pending_activities.count; i++) {
         const hf_pb_pending_activity_info *info = &response->pending_activities.items[i];
         const sim_activity *activity = activity_of(world, run, sim_item_number(info->activity_id));

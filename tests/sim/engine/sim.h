@@ -278,7 +278,8 @@ typedef struct sim_run_log {
         [HF_TOKEN_LEN]; /* of the last workflow task that a worker got; not if it may have got it ahead of the commit */
     uint64_t tasks;     /* number of these */
     int64_t task_started_id; /* of the newest workflow task that a worker got ... */
-    int32_t task_attempt;    /* ... and its attempt */
+    int32_t task_attempt;    /* ... its attempt ... */
+    int64_t task_time;       /* ... and when: mono ns */
 } sim_run_log;
 
 /* A run whose row was deleted. */

@@ -11,6 +11,7 @@ typedef struct twin_commit {
     hf_write *writes; /* in the arena, with their keys and values */
     size_t count;
     uint64_t hash; /* of the contents after it */
+    uint64_t lost; /* the same of the commit that had its number before, and was lost; 0 = none */
 } twin_commit;
 
 struct sim_twin {
@@ -94,11 +95,14 @@ static twin_commit copy(sim_twin *twin, const hf_store_request *request)
 
 void sim_twin_commit(sim_twin *twin, const hf_store_request *request)
 {
+    uint64_t lost = 0;
     if (request->commit <= twin->commits.count) {
+        lost = twin->commits.items[request->commit - 1].hash;
         rewind_to(twin, request->commit);
     }
     hf_assert(request->commit == twin->commits.count + 1);
     twin_commit made = copy(twin, request);
+    made.lost = lost;
     *SIM_PUSH(&twin->commits) = made;
     apply(twin, request->commit);
     twin->commits.items[request->commit - 1].hash = hash_of(twin);
@@ -108,4 +112,10 @@ uint64_t sim_twin_hash(const sim_twin *twin, uint64_t commit)
 {
     hf_assert(commit <= twin->commits.count);
     return commit == 0 ? twin->hash_empty : twin->commits.items[commit - 1].hash;
+}
+
+uint64_t sim_twin_lost_hash(const sim_twin *twin, uint64_t commit)
+{
+    hf_assert(commit <= twin->commits.count);
+    return commit == 0 ? 0 : twin->commits.items[commit - 1].lost;
 }

@@ -316,6 +316,7 @@ void sim_take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workfl
     if (!is_overtaken) {
         log->task_started_id = response->started_event_id;
         log->task_attempt = response->attempt;
+        log->task_time = world->mono;
     }
     if (!ahead && !is_overtaken && memcmp(log->token, response->task_token.data, HF_TOKEN_LEN) != 0) {
         memcpy(log->token, response->task_token.data, HF_TOKEN_LEN);

@@ -112,6 +112,43 @@ static void batches_act(void **state)
     scene_run(acts);
 }
 
+/* A list names runs, too: older ones, and the current one where none is named. Runs of a list that are not there need nothing. */
+static hf_status lists(scene *s)
+{
+    char first[64] = "";
+    for (int i = 0; i < 2; i++) {
+        HF_AUTO(hf_execution_free) hf_execution *w = NULL;
+        HF_TRY(hf_start(s->service, "order", hf_payload_none(), &w, .id = "a"));
+        if (i == 0) {
+            (void)snprintf(first, sizeof first, "%s", hf_execution_run_id(w));
+            HF_TRY(hf_terminate(w));
+        }
+    }
+    HF_TRY(start(s, "b", "order"));
+    HF_TRY(start(s, "c", "order"));
+    const char *const ids[] = {"a", "b"};
+    const char *const runs[] = {first, NULL};
+    HF_TRY(hf_batch_start(s->service, "old", HF_BATCH_DELETE, .ids = ids, .run_ids = runs, .id_count = 2));
+    hf_batch_info info = wait_for(s, "old");
+    HF_CHECK(info.state == HF_BATCH_COMPLETED && info.total == 2 && info.complete == 2 && info.failed == 0);
+    HF_CHECK(count(s, "WorkflowId = 'a'") == 1 && count(s, "WorkflowId = 'a' AND ExecutionStatus = 'Running'") == 1);
+    HF_CHECK(count(s, "WorkflowId = 'b'") == 0 && count(s, "WorkflowId = 'c'") == 1);
+    const char *const twice[] = {"c", "c", "nobody", "a"};
+    HF_TRY(hf_batch_start(s->service, "sig", HF_BATCH_SIGNAL, .ids = twice, .id_count = 4, .signal = "go"));
+    HF_CHECK(wait_for(s, "sig").state == HF_BATCH_COMPLETED);
+    HF_CHECK(signals_of(s, "c", "go") == 1 && signals_of(s, "a", "go") == 1);
+    HF_CHECK(hf_batch_start(s->service, "x", HF_BATCH_CANCEL, .query = "WorkflowId = 'a'", .run_ids = runs) ==
+             HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), ".run_ids are runs of .ids") != NULL);
+    return HF_OK;
+}
+
+static void a_batch_takes_a_list_of_runs(void **state)
+{
+    (void)state;
+    scene_run(lists);
+}
+
 static hf_status stops(scene *s)
 {
     for (int i = 0; i < 6; i++) {
@@ -215,6 +252,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(batches_act),
+        cmocka_unit_test(a_batch_takes_a_list_of_runs),
         cmocka_unit_test(a_batch_that_is_stopped_reaches_no_other_run),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(runs_are_deleted),

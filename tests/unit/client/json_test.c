@@ -112,7 +112,8 @@ static void failures_name_path_and_byte(void **state)
         const char *sentence;
     } ROWS[] = {
         {"{\"a\":{\"b\":1}}", "a.c", HF_ERR_INVALID,
-         "hf_json_get_int: there is no 'a.c': 1 of its parts lead to byte 5, and there it ends"},
+         "hf_json_get_int: there is no 'a.c': the value at byte 5, where its first 1 part leads, does not have the "
+         "next"},
         {"{\"a\":[1,\"x\"]}", "a[1]", HF_ERR_INVALID, "hf_json_get_int: 'a[1]' is a text, not a number, at byte 8"},
         {"{\"a\":[1,null]}", "a[1]", HF_ERR_INVALID, "hf_json_get_int: 'a[1]' is null, not a number, at byte 8"},
         {"[1.5]", "[0]", HF_ERR_INVALID,
@@ -285,7 +286,7 @@ static void a_struct_that_does_not_fit_stays_as_it_was(void **state)
         const char *sentence;
     } ROWS[] = {
         {"{\"item\":\"a\",\"cents\":1,\"count\":2}", HF_ERR_INVALID,
-         "hf_payload_read: there is no 'weight': 0 of its parts lead to byte 0, and there it ends"},
+         "hf_payload_read: there is no 'weight' in the JSON text"},
         {"{\"item\":\"12345678\",\"cents\":1,\"count\":2,\"weight\":3}", HF_ERR_TOO_BIG,
          "hf_payload_read: 'item' has 8 bytes, there is room for 7, at byte 8"},
         {"{\"item\":\"a\",\"cents\":1,\"count\":2147483648,\"weight\":3}", HF_ERR_TOO_BIG,

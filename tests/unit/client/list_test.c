@@ -150,7 +150,7 @@ static bool see_namespace(void *arg, const hf_namespace_info *info)
     seen *it = arg;
     size_t len = strlen(it->ids);
     (void)snprintf(it->ids + len, sizeof it->ids - len, "%s:%s:%d:%d ", info->name, info->description,
-                   (int)(info->retention.ns / 1000000000), info->is_deprecated);
+                   (int)(info->retention.ns / 1000000000), info->state == HF_NAMESPACE_DEPRECATED);
     return ++it->count != it->stop_after;
 }
 
@@ -198,12 +198,102 @@ static void namespaces_and_attributes(void **state)
     scene_run(registry);
 }
 
+/* "name state seconds description owner key=value ..." */
+static const char *told(scene *s, const char *name)
+{
+    static char text[400];
+    HF_AUTO(hf_namespace_info_free) hf_namespace_info *info = NULL;
+    HF_CHECK(hf_namespace_describe(s->service, name, &info) == HF_OK && strlen(info->id) == 36);
+    int len = snprintf(text, sizeof text, "%s %d %d %s %s", info->name, (int)info->state,
+                       (int)(info->retention.ns / 1000000000), info->description, info->owner);
+    for (size_t i = 0; i < info->data_count; i++) {
+        len += snprintf(text + len, sizeof text - (size_t)len, " %s=%s", info->data[i].key, info->data[i].value);
+    }
+    HF_CHECK(info->data[info->data_count].key == NULL);
+    return text;
+}
+
+static hf_status updates(scene *s)
+{
+    static const hf_namespace_text FIRST[] = {{"team", "kelp"}, {"site", "sea"}, {NULL, NULL}};
+    static const hf_namespace_text NEXT[] = {{"site", "shore"}, {"cost", NULL}, {NULL, NULL}};
+    HF_CHECK(strcmp(told(s, "default"), "default 1 0  ") == 0);
+    HF_TRY(hf_namespace_register(s->service, "shop", .description = "orders", .owner = "a@b", .data = FIRST));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 0 orders a@b team=kelp site=sea") == 0);
+    /* What is not named stays. */
+    HF_TRY(hf_namespace_update(s->service, "shop", .retention = hf_hours(2)));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 7200 orders a@b team=kelp site=sea") == 0);
+    HF_TRY(hf_namespace_update(s->service, "shop", .description = "bills", .data = NEXT));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 7200 bills a@b team=kelp site=shore cost=") == 0);
+    HF_TRY(hf_namespace_update(s->service, "shop", .owner = "c@d", .description = ""));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 7200 bills c@d team=kelp site=shore cost=") == 0);
+    HF_TRY(hf_namespace_update(s->service, "shop", .keep_for_ever = true));
+    HF_TRY(hf_namespace_deprecate(s->service, "shop"));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 2 0 bills c@d team=kelp site=shore cost=") == 0);
+    HF_TRY(hf_namespace_update(s->service, "shop", .state = HF_NAMESPACE_REGISTERED));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 0 bills c@d team=kelp site=shore cost=") == 0);
+    HF_TRY(hf_namespace_keep(s->service, "shop", hf_hours(1)));
+    HF_TRY(hf_namespace_update(s->service, "shop"));
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 3600 bills c@d team=kelp site=shore cost=") == 0);
+    return HF_OK;
+}
+
+static void a_namespace_is_described_and_updated(void **state)
+{
+    (void)state;
+    scene_run(updates);
+}
+
+static hf_status bad_updates(scene *s)
+{
+    hf_namespace_info *info = NULL;
+    static char long_text[10001];
+    memset(long_text, 'x', sizeof long_text - 1);
+    HF_TRY(hf_namespace_register(s->service, "shop", .description = "orders", .retention = hf_hours(1)));
+    HF_CHECK(hf_namespace_describe(s->service, "none", &info) == HF_ERR_NOT_FOUND && info == NULL);
+    HF_CHECK(hf_namespace_describe(s->service, "", &info) == HF_ERR_INVALID);
+    HF_CHECK(hf_namespace_describe(s->service, "shop", NULL) == HF_ERR_MISUSE);
+    HF_CHECK(hf_namespace_update(s->service, "none", .description = "x") == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_namespace_update(s->service, "shop", .retention = hf_seconds(-1)) == HF_ERR_INVALID);
+    HF_CHECK(hf_namespace_update(s->service, "shop", .retention = hf_hours(2), .keep_for_ever = true) ==
+             HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), ".keep_for_ever") != NULL);
+    HF_CHECK(hf_namespace_update(s->service, "shop", .state = HF_NAMESPACE_DELETED) == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "hf_namespace_delete deletes it") != NULL);
+    /* All or nothing: the description is too long, so the retention stays. */
+    HF_CHECK(hf_namespace_update(s->service, "shop", .description = long_text, .owner = "o",
+                                 .retention = hf_hours(2)) == HF_ERR_INVALID);
+    hf_namespace_text many[66] = {{NULL, NULL}};
+    for (int i = 0; i < 65; i++) {
+        many[i] = (hf_namespace_text){long_text + 9990 - i, "v"};
+    }
+    HF_CHECK(hf_namespace_update(s->service, "shop", .data = many, .retention = hf_hours(2)) == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "at most 64 keys") != NULL);
+    HF_CHECK(strcmp(told(s, "shop"), "shop 1 3600 orders ") == 0);
+    /* One that is being deleted is not there. */
+    HF_TRY(hf_namespace_delete(s->service, "shop"));
+    HF_CHECK(hf_namespace_describe(s->service, "shop", &info) == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_namespace_update(s->service, "shop", .description = "x") == HF_ERR_NOT_FOUND);
+    hf_namespace_info_free(NULL);
+    return HF_OK;
+}
+
+static void a_wrong_update_changes_nothing(void **state)
+{
+    (void)state;
+    scene_run(bad_updates);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
-        cmocka_unit_test(lists_and_counts),           cmocka_unit_test(current_runs_come_oldest_first),
-        cmocka_unit_test(a_long_list_comes_in_pages), cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(lists_and_counts),
+        cmocka_unit_test(current_runs_come_oldest_first),
+        cmocka_unit_test(a_long_list_comes_in_pages),
+        cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(namespaces_and_attributes),
+        cmocka_unit_test(a_namespace_is_described_and_updated),
+        cmocka_unit_test(a_wrong_update_changes_nothing),
     };
     return hf_test_main("list", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }

@@ -420,6 +420,65 @@ static void assert_same_at_rest(const char *query)
     hf_buf_deinit(&out);
 }
 
+#define PAUSED "TemporalPauseInfo"
+
+/* The attribute as a list shows it with the only run that a query finds. */
+static const char *shown_paused(const char *query)
+{
+    static char text[200];
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    hf_pb_list_workflow_executions_request *request = HF_RIG_REQUEST(slot, list_workflow_executions);
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->query = hf_str_of(query);
+    hf_rig_send(&rig, slot, HF_METHOD_LIST_WORKFLOW_EXECUTIONS, request);
+    assert_true(slot->done && slot->call.status == HF_OK);
+    const hf_pb_list_workflow_executions_response *response = slot->call.response;
+    assert_int_equal(response->executions.count, 1);
+    const hf_pb_search_attributes *attributes = response->executions.items[0].search_attributes;
+    size_t count = 0;
+    for (size_t i = 0; attributes != NULL && i < attributes->indexed_fields.count; i++) {
+        if (hf_str_equal(attributes->indexed_fields.items[i].key, HF_STR(PAUSED))) {
+            (void)snprintf(text, sizeof text, "%.*s", HF_STR_ARGS(attributes->indexed_fields.items[i].value->data));
+            count++;
+        }
+    }
+    assert_true(count <= 1);
+    return count == 1 ? text : "";
+}
+
+/* Types of activities, each once, while one of them is paused: also if the run is only a row, and if its code has set the attribute. */
+static void paused_activities_are_a_search_attribute(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
+        reopen_with(&OPTIONS[i]);
+        hf_rig_do(&rig, "addattr K; start a attrs=K:v+" PAUSED
+                        ":mine; start b; poll; complete activity a1 act=two, activity a2 act=one, "
+                        "activity a3 act=one, activity a4; poll; complete activity a1 act=one");
+        assert_string_equal(ids(PAUSED " = 'property:activityType=one'"), "");
+        hf_rig_do(&rig, "apause a a1; apause a a2; apause a a3; apause b a1");
+        for (int round = 0; round < 2; round++) {
+            assert_string_equal(ids(PAUSED " = 'property:activityType=one'"), "b+a");
+            assert_string_equal(ids(PAUSED " = 'property:activityType=two'"), "a");
+            assert_string_equal(ids(PAUSED " = 'property:activityType=act'"), "");
+            assert_string_equal(ids(PAUSED " IS NULL"), "");
+            assert_string_equal(ids("K = 'v'"), "a");
+            assert_string_equal(shown_paused("WorkflowId = 'a'"),
+                                "[\"property:activityType=one\",\"property:activityType=two\"]");
+            assert_same_at_rest(PAUSED " = 'property:activityType=two'");
+            hf_rig_crash(&rig);
+        }
+        hf_rig_do(&rig, "aunpause a a1; aunpause a a2; aunpause b a1");
+        assert_string_equal(ids(PAUSED " = 'property:activityType=one'"), "a");
+        assert_string_equal(shown_paused("WorkflowId = 'b'"), "");
+        hf_rig_do(&rig, "aunpause a a3");
+        assert_string_equal(ids(PAUSED " = 'property:activityType=one'"), "");
+        assert_string_equal(ids(PAUSED " = 'mine'"), "a");
+        hf_rig_do(&rig, "apause b a1; terminate b");
+        assert_string_equal(ids(PAUSED " = 'property:activityType=one'"), "");
+    }
+}
+
 static void a_tool_finds_the_same_in_a_store_at_rest(void **state)
 {
     static const char *const QUERIES[] = {"",
@@ -608,6 +667,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(attributes_are_bounded),
     TEST(runs_with_large_memos_make_short_pages),
     TEST(run_S1_a_row_tells_as_much_as_the_run),
+    TEST(paused_activities_are_a_search_attribute),
     TEST(deleted_runs_are_not_listed),
     TEST(a_tool_finds_the_same_in_a_store_at_rest),
     TEST(engine_S4_current_runs_are_the_newest_of_their_ids),

@@ -91,6 +91,7 @@ CALL(changes_read, hf_changes_read_with(NULL, NULL, NULL, NULL, options))
 CALL(history_read, hf_history_with(NULL, NULL, options))
 CALL(count_runs, hf_count_with(NULL, NULL, options))
 CALL(namespace_register, hf_namespace_register_with(NULL, NULL, options))
+CALL(namespace_update, hf_namespace_update_with(NULL, NULL, options))
 CALL(attribute_add, hf_search_attribute_add_with(NULL, NULL, HF_SEARCH_INT, options))
 CALL(attribute_remove, hf_search_attribute_remove_with(NULL, NULL, options))
 CALL(attribute_list, hf_search_attribute_list_with(NULL, NULL, NULL, options))
@@ -100,6 +101,7 @@ CALL(fork_activity, hf_fork_activity_with(NULL, NULL, (hf_payload){0}, NULL, opt
 CALL(fork_child, hf_fork_child_with(NULL, NULL, hf_payload_none(), NULL, options))
 CALL(activity_run, hf_activity_run_with(NULL, (hf_payload){0}, NULL, options))
 CALL(activity_fail, hf_activity_fail_with(NULL, options))
+CALL(handlers_wait, hf_handlers_wait_with(options))
 CALL(signal_wait, hf_signal_wait_with(NULL, NULL, options))
 CALL(activity_run_local, hf_activity_run_local_with(NULL, (hf_payload){0}, NULL, options))
 CALL(signal_wait_any, hf_signal_wait_any_with(NULL, 0, NULL, NULL, options))
@@ -129,6 +131,28 @@ CALL(depot_memo, hf_depot_memo_with(NULL, options).state == NULL ? hf_error()->s
 CALL(depot_drive, hf_depot_drive_with(NULL, NULL, options))
 CALL(watcher_next, hf_watcher_next_with(NULL, NULL, options))
 CALL(reply_fail, hf_reply_fail_with(NULL, HF_REPLY_UNKNOWN, options))
+CALL(external_signal, hf_external_signal_with(NULL, NULL, hf_payload_none(), options))
+CALL(answer_failed, hf_answer_failed_with(NULL, (hf_answer_target){0}, NULL, options))
+CALL(delete_run, hf_delete_with(NULL, options))
+CALL(batch_start, hf_batch_start_with(NULL, NULL, HF_BATCH_CANCEL, options))
+CALL(batch_stop, hf_batch_stop_with(NULL, NULL, options))
+CALL(batch_describe, hf_batch_describe_with(NULL, NULL, NULL, options))
+CALL(batch_list, hf_batch_list_with(NULL, NULL, NULL, options))
+CALL(worker_add_workflow, hf_worker_add_workflow_with(NULL, NULL, NULL, options))
+CALL(worker_add_command, hf_worker_add_command_with(NULL, NULL, NULL, options))
+CALL(metrics, hf_metrics_with(NULL, NULL, options))
+CALL(testenv_new, hf_testenv_new_with(NULL, options))
+CALL(testenv_activity, hf_testenv_activity_with(NULL, NULL, NULL, options))
+CALL(testenv_start, hf_testenv_start_with(NULL, NULL, hf_payload_none(), NULL, options))
+CALL(depot_get_many, hf_depot_get_many_with(NULL, NULL, 0, NULL, options))
+CALL(depot_put_value, hf_depot_put_value_with(NULL, NO_KEY, NULL, options))
+CALL(depot_list, hf_depot_list_with(NULL, NO_KEY, NULL, options))
+CALL(depot_list_watch, hf_depot_list_watch_with(NULL, NO_KEY, NULL, options))
+CALL(pages_open, hf_pages_open_with(NULL, NO_KEY, NULL, options))
+CALL(pages_load, hf_pages_load_with(NULL, HF_PAGE_INITIAL, options))
+CALL(pages_next, hf_pages_next_with(NULL, NULL, options))
+CALL(reply_add, hf_reply_add_with(NULL, NO_KEY, NULL, 0, options))
+CALL(reply_page, hf_reply_page_with(NULL, NULL, 0, options))
 
 static const struct {
     const char *verb;
@@ -194,6 +218,7 @@ static const struct {
     {"hf_history", history_read},
     {"hf_count", count_runs},
     {"hf_namespace_register", namespace_register},
+    {"hf_namespace_update", namespace_update},
     {"hf_search_attribute_add", attribute_add},
     {"hf_search_attribute_remove", attribute_remove},
     {"hf_search_attribute_list", attribute_list},
@@ -206,6 +231,7 @@ static const struct {
     {"hf_activity_run_local", activity_run_local},
     {"hf_saga_open", saga_open},
     {"hf_saga_add", saga_add},
+    {"hf_handlers_wait", handlers_wait},
     {"hf_signal_wait", signal_wait},
     {"hf_signal_wait_any", signal_wait_any},
     {"hf_child_run", child_run},
@@ -232,6 +258,28 @@ static const struct {
     {"hf_depot_drive", depot_drive},
     {"hf_watcher_next", watcher_next},
     {"hf_reply_fail", reply_fail},
+    {"hf_external_signal", external_signal},
+    {"hf_answer_failed", answer_failed},
+    {"hf_delete", delete_run},
+    {"hf_batch_start", batch_start},
+    {"hf_batch_stop", batch_stop},
+    {"hf_batch_describe", batch_describe},
+    {"hf_batch_list", batch_list},
+    {"hf_worker_add_workflow", worker_add_workflow},
+    {"hf_worker_add_command", worker_add_command},
+    {"hf_metrics", metrics},
+    {"hf_testenv_new", testenv_new},
+    {"hf_testenv_activity", testenv_activity},
+    {"hf_testenv_start", testenv_start},
+    {"hf_depot_get_many", depot_get_many},
+    {"hf_depot_put_value", depot_put_value},
+    {"hf_depot_list", depot_list},
+    {"hf_depot_list_watch", depot_list_watch},
+    {"hf_pages_open", pages_open},
+    {"hf_pages_load", pages_load},
+    {"hf_pages_next", pages_next},
+    {"hf_reply_add", reply_add},
+    {"hf_reply_page", reply_page},
 };
 
 static hf_status give_wrong_sizes(void *arg)

@@ -308,7 +308,12 @@ static int calls_of_child(hf_runtime *runtime, hf_scope *scope, hf_chan *chan)
             return number;
         }
     }
-    return is_refused(hf_chan_close(chan)) ? 0 : 99;
+    if (!is_refused(hf_chan_close(chan))) {
+        return 99;
+    }
+    hf_status raised = hf_raise(HF_ERR_FAILED, "of the child");
+    bool is_told = strstr(hf_error_text(), "of the child") != NULL || strstr(hf_error_text(), "fork()") != NULL;
+    return raised == HF_ERR_FAILED && hf_error()->status == HF_ERR_FAILED && is_told ? 0 : 100;
 }
 
 static int wait_for(pid_t child)

@@ -740,6 +740,18 @@ static hf_status call_hf_history(things *t)
     return status;
 }
 CALL(hf_namespace_register, hf_namespace_register(t->service, "default"))
+CALL(hf_namespace_update, hf_namespace_update(t->service, "none", .description = "d"))
+static hf_status call_hf_namespace_describe(things *t)
+{
+    hf_namespace_info *info = NULL;
+    return hf_namespace_describe(t->service, "none", &info);
+}
+static hf_status call_hf_namespace_info_free(things *t)
+{
+    (void)t;
+    hf_namespace_info_free(NULL);
+    return HF_OK;
+}
 CALL(hf_namespace_keep, hf_namespace_keep(t->service, "none", hf_days(1)))
 CALL(hf_namespace_deprecate, hf_namespace_deprecate(t->service, "none"))
 CALL(hf_namespace_delete, hf_namespace_delete(t->service, "none"))

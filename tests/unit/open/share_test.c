@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -296,7 +297,8 @@ static int connect_raw(const place *p)
     return fd;
 }
 
-static void send_frame(int fd, const hf_pb_type *type, const void *msg)
+/* Whether the other side still takes it. */
+static bool try_frame(int fd, const hf_pb_type *type, const void *msg)
 {
     hf_buf out;
     hf_buf_init(&out, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
@@ -305,8 +307,14 @@ static void send_frame(int fd, const hf_pb_type *type, const void *msg)
     for (size_t i = 0; i < 4; i++) {
         out.data[i] = (char)((out.len - 4) >> (8 * i));
     }
-    assert_int_equal(send(fd, out.data, out.len, MSG_NOSIGNAL), (ssize_t)out.len);
+    bool is_sent = send(fd, out.data, out.len, MSG_NOSIGNAL) == (ssize_t)out.len;
     hf_buf_deinit(&out);
+    return is_sent;
+}
+
+static void send_frame(int fd, const hf_pb_type *type, const void *msg)
+{
+    assert_true(try_frame(fd, type, msg));
 }
 
 /* Reads a frame into the buffer; false: the connection has ended. */
@@ -380,6 +388,34 @@ static void nonsense_closes_its_own_connection(void **state)
     (void)close(fd);
     assert_int_equal(hf_count(good, &counts), HF_OK); /* nobody else has noticed */
     assert_int_equal(hf_close(good), HF_OK);
+    assert_int_equal(hf_close(owner), HF_OK);
+}
+
+/* open-H1. The socket can be reached by another user here, whom the kernel names; root may ask everybody's programs, so only root can play it. */
+static void another_user_is_not_served(void **state)
+{
+    enum { NOBODY = 65534 };
+    char path[200];
+    char bytes[4096];
+    size_t len = 0;
+    hf_service *owner = NULL;
+    hf_str version = HF_STR("1");
+    hf_pb_admin_request hello = {.verb = HF_STR("calls"), .args = {&version, 1}};
+    const place *p = *state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(hf_open(p->address, &owner), HF_OK);
+    (void)snprintf(path, sizeof path, "%s-sock", p->path);
+    assert_int_equal(chmod(p->folder, 0711), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(syscall(SYS_setresuid, -1, NOBODY, -1), 0); /* this thread only */
+    int fd = connect_raw(p);
+    assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
+    (void)try_frame(fd, &hf_pb_admin_request_type, &hello);
+    assert_false(read_frame(fd, bytes, sizeof bytes, &len));
+    (void)close(fd);
+    (void)close(say_calls(p)); /* this user is */
     assert_int_equal(hf_close(owner), HF_OK);
 }
 
@@ -592,6 +628,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(nobody_has_the_file, place_open, place_close),
     cmocka_unit_test_setup_teardown(the_next_one_takes_over, place_open, place_close),
     cmocka_unit_test_setup_teardown(nonsense_closes_its_own_connection, place_open, place_close),
+    cmocka_unit_test_setup_teardown(another_user_is_not_served, place_open, place_close),
     cmocka_unit_test_setup_teardown(calls_are_bounded, place_open, place_close),
     cmocka_unit_test_setup_teardown(connections_are_bounded, place_open, place_close),
     cmocka_unit_test_setup_teardown(a_task_of_a_poll_that_was_given_up_goes_to_the_next, place_open, place_close),

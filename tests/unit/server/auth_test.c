@@ -6,6 +6,7 @@
 #include "open/open.h"
 #include "server/auth.h"
 #include "server/door.h"
+#include "server/handed.h"
 #include "service/grpc_code.h"
 #include "wire/grpc.h"
 
@@ -200,43 +201,6 @@ static void try_inner(h2_client *client)
     }
 }
 
-/* A worker reads the history of a run that it names, and waits for nothing. */
-static void try_history(h2_client *client)
-{
-    size_t count = 0;
-    const hf_route *routes = hf_routes(&count);
-    hf_pb_workflow_execution current = {.workflow_id = HF_STR("w")};
-    hf_pb_workflow_execution named = {.workflow_id = HF_STR("w"),
-                                      .run_id = HF_STR("01234567-89ab-cdef-0123-456789abcdef")};
-    const struct {
-        const char *what;
-        hf_pb_get_workflow_execution_history_request request;
-        bool is_of_task;
-    } CASES[] = {
-        {"a run", {.namespace = HF_STR("own"), .execution = &named}, true},
-        {"a page", {.namespace = HF_STR("own"), .execution = &named, .next_page_token = HF_STR("x")}, true},
-        {"the current run", {.namespace = HF_STR("own"), .execution = &current}, false},
-        {"waiting", {.namespace = HF_STR("own"), .execution = &named, .wait_new_event = true}, false},
-        {"the end",
-         {.namespace = HF_STR("own"),
-          .execution = &named,
-          .history_event_filter_type = HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT},
-         false},
-        {"elsewhere", {.namespace = HF_STR("other"), .execution = &named}, false},
-    };
-    for (size_t i = 0; i < count; i++) {
-        if (routes[i].kind != HF_ROUTE_SERVICE || routes[i].method != HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY) {
-            continue;
-        }
-        for (size_t k = 0; k < HF_COUNT_OF(CASES); k++) {
-            judge(&routes[i], WORKER, CASES[k].what, ask_as(client, &routes[i], WORKER, &CASES[k].request),
-                  CASES[k].is_of_task ? HF_GRPC_OK : HF_GRPC_PERMISSION_DENIED);
-            judge(&routes[i], READ_ALL, CASES[k].what, ask_as(client, &routes[i], READ_ALL, &CASES[k].request),
-                  HF_GRPC_OK);
-        }
-    }
-}
-
 static hf_status matrix_body(void *arg)
 {
     hf_env *env = arg;
@@ -272,7 +236,6 @@ static hf_status matrix_body(void *arg)
         }
     }
     try_inner(&client);
-    try_history(&client);
     print_message("%d cases, %d wrong\n", cases, wrong);
     h2_close(&client);
     hf_door_stop(door);
@@ -288,6 +251,324 @@ static void server_A1_server_K2_every_route_and_credential(void **state)
     hf_sim_end(env, NULL);
     assert_true(cases >= 3000);
     assert_int_equal(wrong, 0);
+}
+
+/* ---- Histories for workers ------------------------------------------------------------------------------------------------------ */
+
+enum { BIG = 1500000 }; /* bytes: two of them do not fit into one page of a history */
+
+/* A server whose door can be closed and opened again, and two connections to it. */
+typedef struct history_rig {
+    hf_env *env;
+    hf_service *service;
+    hf_keyring *ring;
+    hf_door *door;
+    char address[HF_ADDRESS_LEN_MAX];
+    h2_client first;
+    h2_client second;
+    hf_arena arena;
+} history_rig;
+
+static void open_door(history_rig *rig)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_door_options options = {.keys = rig->ring};
+    HF_CHECK(hf_door_open(&op, rig->service, &options, &rig->door) == HF_OK);
+    HF_CHECK(hf_door_listen(&op, rig->door, "tcp:127.0.0.1:0", rig->address) == HF_OK);
+    HF_CHECK(h2_open(&rig->first, rig->address, hf_env_memory(rig->env)) == HF_OK);
+    HF_CHECK(h2_open(&rig->second, rig->address, hf_env_memory(rig->env)) == HF_OK);
+}
+
+static void close_door(history_rig *rig)
+{
+    h2_close(&rig->first);
+    h2_close(&rig->second);
+    hf_door_stop(rig->door);
+}
+
+static h2_call *begin_with(h2_client *client, credential who, hf_method method, const void *request)
+{
+    char bearer[HF_KEY_LEN + 16];
+    (void)snprintf(bearer, sizeof bearer, "Bearer %s", keys[who]);
+    h2_header headers[] = {{"authorization", bearer}, {NULL, NULL}};
+    return h2_begin_method(client, method, headers, request);
+}
+
+/* Returns grpc-status. `ret_response` may be NULL. */
+static int end_with(history_rig *rig, h2_call *call, hf_method method, void *ret_response)
+{
+    hf_op op;
+    hf_op_init(&op);
+    bool is_gzip = false;
+    h2_wait(call);
+    int status = call->status;
+    if (status == HF_GRPC_OK && ret_response != NULL) {
+        hf_str bytes = hf_arena_copy(&rig->arena, h2_message(call, &is_gzip));
+        HF_CHECK(!is_gzip && hf_pb_decode(&op, hf_method_info_of(method)->response_type, bytes, &rig->arena,
+                                          ret_response) == HF_OK);
+    }
+    h2_free(call);
+    return status;
+}
+
+static int ask_with(history_rig *rig, h2_client *client, credential who, hf_method method, const void *request,
+                    void *ret_response)
+{
+    return end_with(rig, begin_with(client, who, method, request), method, ret_response);
+}
+
+static const hf_pb_task_queue QUEUE = {.name = HF_STR_INIT("q")};
+
+static hf_pb_task_queue *queue(void)
+{
+    return (hf_pb_task_queue *)(uintptr_t)&QUEUE;
+}
+
+/* Starts a workflow through the first connection; `input` bytes. */
+static hf_pb_workflow_execution start_run(history_rig *rig, const char *id, size_t input, bool is_eager)
+{
+    hf_pb_workflow_type type = {.name = HF_STR("hello")};
+    hf_pb_payload payload = {.data = hf_str_of_len(hf_arena_zero(&rig->arena, input + 1, 1), input)};
+    hf_pb_payloads payloads = {.payloads = {&payload, 1}};
+    hf_pb_start_workflow_execution_request request = {.namespace = HF_STR("own"),
+                                                      .workflow_id = hf_str_of(id),
+                                                      .workflow_type = &type,
+                                                      .task_queue = queue(),
+                                                      .request_id = hf_str_of(id),
+                                                      .input = &payloads,
+                                                      .request_eager_execution = is_eager};
+    hf_pb_start_workflow_execution_response response = {0};
+    HF_CHECK(ask_with(rig, &rig->first, ADMIN, HF_METHOD_START_WORKFLOW_EXECUTION, &request, &response) == HF_GRPC_OK);
+    HF_CHECK((response.eager_workflow_task != NULL) == is_eager);
+    return (hf_pb_workflow_execution){.workflow_id = hf_str_of(id), .run_id = response.run_id};
+}
+
+static void poll_run(history_rig *rig, h2_client *client, credential who, const hf_pb_workflow_execution *execution,
+                     hf_pb_poll_workflow_task_queue_response *ret_task)
+{
+    *ret_task = (hf_pb_poll_workflow_task_queue_response){0};
+    hf_pb_poll_workflow_task_queue_request request = {
+        .namespace = HF_STR("own"), .task_queue = queue(), .identity = HF_STR("test")};
+    HF_CHECK(ask_with(rig, client, who, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, ret_task) == HF_GRPC_OK);
+    HF_CHECK(ret_task->workflow_execution != NULL &&
+             hf_str_equal(ret_task->workflow_execution->run_id, execution->run_id));
+}
+
+/* Reads the history of a run, or the page of a token, and returns grpc-status. */
+static int read_run(history_rig *rig, h2_client *client, credential who, const hf_pb_workflow_execution *execution,
+                    hf_str page, hf_pb_get_workflow_execution_history_response *ret_response)
+{
+    hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("own"),
+                                                            .execution =
+                                                                (hf_pb_workflow_execution *)(uintptr_t)execution,
+                                                            .maximum_page_size = 1,
+                                                            .next_page_token = page};
+    return ask_with(rig, client, who, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, ret_response);
+}
+
+static bool may_read(history_rig *rig, h2_client *client, credential who, const hf_pb_workflow_execution *execution)
+{
+    int status = read_run(rig, client, who, execution, HF_STR(""), NULL);
+    HF_CHECK(status == HF_GRPC_OK || status == HF_GRPC_PERMISSION_DENIED);
+    return status == HF_GRPC_OK;
+}
+
+/* By its key on every connection, by its connection with every key; nothing else of the namespace; and not for ever. */
+static void read_what_was_handed_out(history_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_response task;
+    hf_pb_get_workflow_execution_history_response page = {0};
+    hf_pb_workflow_execution mine = start_run(rig, "mine", 0, false);
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &mine));
+    poll_run(rig, &rig->first, WORKER, &mine, &task);
+    hf_pb_workflow_execution other = start_run(rig, "other", 0, false);
+    HF_CHECK(may_read(rig, &rig->first, WORKER, &mine));
+    HF_CHECK(may_read(rig, &rig->second, WORKER, &mine));
+    HF_CHECK(may_read(rig, &rig->first, WORKER_ALL, &mine));
+    HF_CHECK(!may_read(rig, &rig->second, WORKER_ALL, &mine));
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &other));
+    HF_CHECK(may_read(rig, &rig->second, READ, &other));
+    HF_CHECK(read_run(rig, &rig->first, WORKER, &mine, HF_STR(""), &page) == HF_GRPC_OK);
+    HF_CHECK(page.next_page_token.len > 0); /* and others cannot use it: it did not come with a task */
+    HF_CHECK(read_run(rig, &rig->first, WORKER, &mine, page.next_page_token, NULL) == HF_GRPC_OK);
+    HF_CHECK(read_run(rig, &rig->second, WORKER_ALL, &mine, page.next_page_token, NULL) == HF_GRPC_PERMISSION_DENIED);
+    HF_CHECK(read_run(rig, &rig->first, WORKER, &other, page.next_page_token, NULL) == HF_GRPC_INVALID_ARGUMENT);
+    h2_close(&rig->first);
+    HF_CHECK(hf_sleep(hf_seconds(3590)) == HF_OK); /* its task has timed out */
+    HF_CHECK(h2_open(&rig->first, rig->address, hf_env_memory(rig->env)) == HF_OK);
+    HF_CHECK(may_read(rig, &rig->first, WORKER, &mine));
+    HF_CHECK(hf_sleep(hf_seconds(15)) == HF_OK);
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &mine));
+}
+
+/* What a worker never asks for is for readers, also of its own runs. */
+static void read_as_a_worker_does(history_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_response task;
+    hf_pb_workflow_execution named = start_run(rig, "named", 0, false);
+    hf_pb_workflow_execution current = {.workflow_id = HF_STR("named")};
+    poll_run(rig, &rig->first, WORKER, &named, &task);
+    const struct {
+        hf_pb_get_workflow_execution_history_request request;
+        int status;
+    } CASES[] = {
+        {{.namespace = HF_STR("own"), .execution = &named}, HF_GRPC_OK},
+        {{.namespace = HF_STR("own"), .execution = &current}, HF_GRPC_PERMISSION_DENIED},
+        {{.namespace = HF_STR("own"), .execution = &named, .wait_new_event = true}, HF_GRPC_PERMISSION_DENIED},
+        {{.namespace = HF_STR("own"),
+          .execution = &named,
+          .history_event_filter_type = HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT},
+         HF_GRPC_PERMISSION_DENIED},
+        {{.namespace = HF_STR("default"), .execution = &named}, HF_GRPC_PERMISSION_DENIED},
+        {{.namespace = HF_STR("own")}, HF_GRPC_PERMISSION_DENIED},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        int status =
+            ask_with(rig, &rig->first, WORKER, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &CASES[i].request, NULL);
+        HF_CHECK_SAY(status == CASES[i].status, "%zu: %d", i, status);
+    }
+}
+
+/* Tasks that come otherwise than by a poll: with the answer to a task, and with a start. */
+static void read_what_came_with_answers(history_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_response task;
+    hf_pb_respond_workflow_task_completed_response answer = {0};
+    hf_pb_workflow_execution kept = start_run(rig, "kept", 0, false);
+    poll_run(rig, &rig->second, WORKER_ALL, &kept, &task);
+    hf_pb_respond_workflow_task_completed_request respond = {.namespace = HF_STR("own"),
+                                                             .task_token = task.task_token,
+                                                             .return_new_workflow_task = true,
+                                                             .force_create_new_workflow_task = true};
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &kept));
+    HF_CHECK(ask_with(rig, &rig->first, WORKER, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &respond, &answer) ==
+             HF_GRPC_OK);
+    HF_CHECK(answer.workflow_task != NULL);
+    HF_CHECK(may_read(rig, &rig->first, WORKER, &kept));
+    hf_pb_workflow_execution eager = start_run(rig, "eager", 0, true);
+    HF_CHECK(may_read(rig, &rig->first, WORKER, &eager));
+    HF_CHECK(!may_read(rig, &rig->second, WORKER, &eager));
+}
+
+/* A worker is asked a query of a run that has ended: it reads the whole of it. */
+static void read_a_closed_run_for_a_query(history_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_response task;
+    hf_pb_workflow_query query = {.query_type = HF_STR("state")};
+    hf_pb_workflow_execution run = start_run(rig, "ended", 0, false);
+    hf_pb_terminate_workflow_execution_request end = {.namespace = HF_STR("own"), .workflow_execution = &run};
+    hf_pb_query_workflow_request ask = {.namespace = HF_STR("own"), .execution = &run, .query = &query};
+    poll_run(rig, &rig->second, WORKER_ALL, &run, &task);
+    hf_pb_respond_workflow_task_completed_request complete = {.namespace = HF_STR("own"),
+                                                              .task_token = task.task_token};
+    HF_CHECK(ask_with(rig, &rig->second, WORKER_ALL, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &complete, NULL) ==
+             HF_GRPC_OK);
+    HF_CHECK(ask_with(rig, &rig->second, ADMIN, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, &end, NULL) == HF_GRPC_OK);
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &run));
+    h2_call *asked = begin_with(&rig->second, READ, HF_METHOD_QUERY_WORKFLOW, &ask);
+    h2_flush(&rig->second);
+    poll_run(rig, &rig->first, WORKER, &run, &task);
+    HF_CHECK(task.query != NULL);
+    HF_CHECK(may_read(rig, &rig->first, WORKER, &run));
+    hf_pb_respond_query_task_completed_request respond = {
+        .namespace = HF_STR("own"), .task_token = task.task_token, .completed_type = HF_QUERY_RESULT_TYPE_ANSWERED};
+    HF_CHECK(ask_with(rig, &rig->first, WORKER, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, &respond, NULL) == HF_GRPC_OK);
+    HF_CHECK(end_with(rig, asked, HF_METHOD_QUERY_WORKFLOW, NULL) == HF_GRPC_OK);
+}
+
+/* A new door knows nothing of what the last one handed out. Workers that have a task in hand go on reading. */
+static void read_across_a_restart(history_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_response task;
+    hf_pb_workflow_execution run = start_run(rig, "long", BIG, false);
+    hf_pb_payload payload = {.data = hf_str_of_len(hf_arena_zero(&rig->arena, BIG, 1), BIG)};
+    hf_pb_payloads payloads = {.payloads = {&payload, 1}};
+    hf_pb_signal_workflow_execution_request signal = {
+        .namespace = HF_STR("own"), .workflow_execution = &run, .signal_name = HF_STR("s"), .input = &payloads};
+    HF_CHECK(ask_with(rig, &rig->first, ADMIN, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &signal, NULL) == HF_GRPC_OK);
+    poll_run(rig, &rig->first, WORKER, &run, &task);
+    HF_CHECK(task.next_page_token.len > 0);
+    hf_pb_workflow_execution untouched = start_run(rig, "untouched", 0, false);
+    HF_CHECK(hf_sleep(hf_seconds(1)) == HF_OK);
+    close_door(rig);
+    open_door(rig);
+    HF_CHECK(may_read(rig, &rig->first, WORKER, &run));
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &untouched));
+    HF_CHECK(read_run(rig, &rig->first, WORKER, &run, task.next_page_token, NULL) == HF_GRPC_OK);
+    HF_CHECK(hf_sleep(hf_seconds(15)) == HF_OK); /* the task has timed out */
+    HF_CHECK(!may_read(rig, &rig->first, WORKER, &run));
+    HF_CHECK(read_run(rig, &rig->first, WORKER, &run, task.next_page_token, NULL) == HF_GRPC_OK); /* as it was then */
+    HF_CHECK(read_run(rig, &rig->first, WORKER, &untouched, task.next_page_token, NULL) == HF_GRPC_INVALID_ARGUMENT);
+}
+
+typedef struct history_case {
+    hf_env *env;
+    void (*one)(history_rig *rig);
+} history_case;
+
+static hf_status history_body(void *arg)
+{
+    history_case *of = arg;
+    history_rig rig = {.env = of->env};
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf file;
+    hf_pb_register_namespace_request own = {
+        .namespace = HF_STR("own"), .workflow_execution_retention_period = hf_pb_duration_of(hf_seconds(86400))};
+    hf_buf_init(&file, hf_env_memory(of->env), SIZE_MAX / 2);
+    make_keys(&file);
+    HF_TRY(hf_keyring_parse(&op, hf_env_memory(of->env), hf_str_of_len(file.data, file.len), &rig.ring));
+    hf_buf_deinit(&file);
+    HF_TRY(hf_open("memory:", &rig.service));
+    hf_arena_init(&rig.arena, hf_env_memory(of->env));
+    open_door(&rig);
+    HF_CHECK(ask_with(&rig, &rig.first, ADMIN_ALL, HF_METHOD_REGISTER_NAMESPACE, &own, NULL) == HF_GRPC_OK);
+    of->one(&rig);
+    close_door(&rig);
+    hf_arena_deinit(&rig.arena);
+    hf_keyring_unref(rig.ring);
+    return hf_close(rig.service);
+}
+
+static void server_K3_a_worker_reads_the_histories_of_its_tasks(void **state)
+{
+    (void)state;
+    static void (*const CASES[])(history_rig * rig) = {read_what_was_handed_out, read_as_a_worker_does,
+                                                       read_what_came_with_answers, read_a_closed_run_for_a_query,
+                                                       read_across_a_restart};
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        print_message("%zu\n", i);
+        history_case of = {.env = hf_sim_begin(i + 1), .one = CASES[i]};
+        hf_runtime_options options = hf_sim_runtime_options(of.env, 2);
+        assert_int_equal(hf_run_with(history_body, &of, &options), HF_OK);
+        hf_sim_end(of.env, NULL);
+    }
+}
+
+static void runs_handed_out_long_ago_make_room(void **state)
+{
+    (void)state;
+    enum { COUNT = 4 * HF_HANDED_SETS * HF_HANDED_WAYS, RECENT = HF_HANDED_SETS };
+    hf_env *env = hf_env_posix();
+    hf_handed *handed = hf_handed_new(env);
+    hf_bearer to = {.key_id = HF_STR("01234567"), .link = 7};
+    char run[20];
+    int known = 0;
+    assert_non_null(handed);
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(run, sizeof run, "%d", i);
+        hf_handed_note(handed, to, HF_STR("own"), hf_str_of(run), i);
+    }
+    for (int i = COUNT - RECENT; i < COUNT; i++) {
+        (void)snprintf(run, sizeof run, "%d", i);
+        known += hf_handed_has(handed, to, HF_STR("own"), hf_str_of(run), COUNT) ? 1 : 0;
+        assert_false(hf_handed_has(handed, to, HF_STR("other"), hf_str_of(run), COUNT));
+    }
+    print_message("%d of the last %d\n", known, RECENT);
+    assert_true(known > RECENT * 99 / 100);
+    assert_false(hf_handed_has(handed, to, HF_STR("own"), HF_STR("0"), COUNT));
+    hf_handed_free(handed);
 }
 
 /* ---- Strangers ----------------------------------------------------------------------------------------------------------------- */
@@ -432,6 +713,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_file_of_keys_is_checked),
     cmocka_unit_test(server_K1_no_change_of_a_key_is_accepted),
     cmocka_unit_test(server_A1_server_K2_every_route_and_credential),
+    cmocka_unit_test(server_K3_a_worker_reads_the_histories_of_its_tasks),
+    cmocka_unit_test(runs_handed_out_long_ago_make_room),
     cmocka_unit_test(a_peer_without_a_key_has_few_streams),
 };
 

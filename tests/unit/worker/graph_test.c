@@ -44,6 +44,12 @@ static hf_status graph(hf_payload in, hf_payload *ret_out)
         HF_TRY(hf_shield_open(hf_hours(1), &shield)); /* not a scope of its own */
         HF_TRY(hf_sleep(hf_seconds(1)));
     }
+    {
+        HF_AUTO(hf_scope_close) hf_scope *near = NULL; /* its first command is the marker of a local activity */
+        HF_TRY(hf_scope_open(&near, .name = "near"));
+        HF_TRY(hf_activity_run_local("echo", hf_payload_none(), NULL, .start_to_close = hf_seconds(5)));
+        HF_TRY(run_echo(NULL));
+    }
     return hf_payload_printf(ret_out, "1");
 }
 
@@ -80,10 +86,13 @@ static hf_status note_graph(play *p)
     for (size_t i = 0; status == HF_OK && i < history.events.count; i++) {
         const hf_pb_history_event *event = &history.events.items[i];
         const hf_pb_user_metadata *metadata = event->user_metadata;
-        if (event->event_type == HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ||
-            event->event_type == HF_EVENT_TYPE_TIMER_STARTED) {
+        char kind = event->event_type == HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ? 'a'
+                    : event->event_type == HF_EVENT_TYPE_TIMER_STARTED         ? 't'
+                    : event->event_type == HF_EVENT_TYPE_MARKER_RECORDED       ? 'l'
+                                                                               : 0;
+        if (kind != 0) {
             hf_str text = metadata != NULL && metadata->details != NULL ? metadata->details->data : HF_STR("-");
-            play_note(p, "%c%.*s ", event->event_type == HF_EVENT_TYPE_TIMER_STARTED ? 't' : 'a', HF_STR_ARGS(text));
+            play_note(p, "%c%.*s ", kind, HF_STR_ARGS(text));
             bytes += metadata != NULL ? text.len : 0;
             count++;
         }
@@ -111,7 +120,8 @@ static void commands_carry_their_scope(void **state)
                   "a{\"s\":1} a{\"s\":1} a{\"s\":1} a{\"s\":1} "
                   "a{\"s\":2,\"n\":\"a \\\"name\\\" that is longer than an event "
                   "sh\",\"p\":{\"s\":3,\"n\":\"outer\",\"p\":1}} "
-                  "a{\"s\":2} a{\"s\":2} a{\"s\":2} t- t- "};
+                  "a{\"s\":2} a{\"s\":2} a{\"s\":2} t- t- l{\"s\":4,\"n\":\"near\"} a{\"s\":4} "
+                  "a{\"s\":4} "};
     play_on(options);
     options.worker.cached_max = HF_OFF; /* every step is a replay */
     play_on(options);

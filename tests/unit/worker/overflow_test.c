@@ -91,7 +91,7 @@ static void a_workflow_is_named_with_what_helps_it(void **state)
     char text[4000];
     overflow_in_child("bottomless", text, sizeof text);
     assert_non_null(strstr(text, "stack overflow in workflow 'bottomless' ('order-1'): its stack of 6"));
-    assert_non_null(strstr(text, "give hf_run, or hf_runtime_new for the worker's runtime, a larger .stack_size"));
+    assert_non_null(strstr(text, "give hf_worker_add_workflow a larger .stack_size"));
     assert_null(strstr(text, "hf_fork"));
 }
 

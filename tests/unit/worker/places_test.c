@@ -23,6 +23,13 @@ static hf_status by_sleep(void)
     return hf_sleep(hf_seconds(3));
 }
 
+static hf_status by_sleep_until(void)
+{
+    hf_time now = hf_wall_now(NULL);
+    HERE;
+    return hf_sleep_until((hf_time){now.ns + hf_seconds(3).ns});
+}
+
 static hf_status by_activity(void)
 {
     HERE;
@@ -111,11 +118,44 @@ static hf_status by_continue(void)
     return hf_continue_as_new(hf_payload_none());
 }
 
+static hf_status by_memo(void)
+{
+    HERE;
+    return hf_memo_set(hf_field_int("cents", 7));
+}
+
+static hf_status by_search(void)
+{
+    HERE;
+    return hf_search_set(hf_field_int("CustomIntField", 7));
+}
+
+/* A local activity is no command before it has ended: the report names what the code waits for. */
+static hf_status by_local(void)
+{
+    HERE;
+    return hf_activity_run_local("other", hf_payload_none(), NULL, .start_to_close = hf_seconds(5));
+}
+
+static hf_status nothing(void *arg, hf_payload *ret_out)
+{
+    (void)arg;
+    (void)ret_out;
+    return HF_OK;
+}
+
+static hf_status by_effect(void)
+{
+    HERE;
+    return hf_side_effect(nothing, NULL, NULL);
+}
+
 static const struct {
     const char *made; /* the command */
     program body;
 } PROGRAMS[] = {
     {"StartTimer id=1 span=3000ms", by_sleep},
+    {"StartTimer id=1 span=3000ms", by_sleep_until},
     {"ScheduleActivityTask id=1 type=other", by_activity},
     {"ScheduleActivityTask id=1 type=other", by_fork_activity},
     {"StartChildWorkflowExecution id=", by_child},
@@ -128,6 +168,10 @@ static const struct {
     {"SignalExternalWorkflowExecution id=other type=go", by_signal},
     {"RequestCancelExternalWorkflowExecution id=other", by_cancel},
     {"ContinueAsNewWorkflowExecution", by_continue},
+    {"ModifyWorkflowProperties", by_memo},
+    {"UpsertWorkflowSearchAttributes", by_search},
+    {"local activity id=1 type=other", by_local},
+    {"local activity id=1 type=hf_side_effect", by_effect},
 };
 
 static size_t current;

@@ -1,0 +1,2 @@
+/* What docs/guide/c-on-a-server.md does not show. */
+static hf_service *service;

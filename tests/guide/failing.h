@@ -1,0 +1,3 @@
+/* What docs/guide/failing.md does not show. */
+static hf_payload receipt;
+static int items;

@@ -1,0 +1,2 @@
+/* What docs/guide/workflows.md does not show. */
+static hf_payload shops[3];
