@@ -423,6 +423,14 @@ void hf_wf_cache_remove(hf_wf *wf)
     hf_spin_unlock(&cache->lock);
 }
 
+bool hf_wf_cache_is_closed(hf_worker *worker)
+{
+    hf_spin_lock(&worker->cache.lock);
+    bool is_closed = worker->cache.is_closed;
+    hf_spin_unlock(&worker->cache.lock);
+    return is_closed;
+}
+
 void hf_wf_cache_close(hf_worker *worker)
 {
     hf_wf_cache *cache = &worker->cache;

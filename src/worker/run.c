@@ -38,6 +38,20 @@ void hf_wf_give_back(hf_worker *worker, hf_list *tasks)
     }
 }
 
+/* Tasks that came for a run while it ended are played by the run that takes its place: a server cannot take a task back
+ * (only an engine in this process can), and one that is dropped waits there until it times out. A worker that stops gives
+ * them back. */
+static void pass_on(hf_worker *worker, hf_list *tasks)
+{
+    while (!hf_wf_cache_is_closed(worker) && !hf_list_is_empty(tasks)) {
+        hf_wtask *task = HF_CONTAINER(hf_list_pop_front(tasks), hf_wtask, node);
+        if (hf_wf_cache_post(worker, task) != HF_OK) {
+            hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
+        }
+    }
+    hf_wf_give_back(worker, tasks);
+}
+
 static void free_wf(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
@@ -507,7 +521,7 @@ static void end_run(hf_wf *wf)
     size_t dropped = 0;
     hf_wf_locals_stop(wf);
     if (wf->is_lost) { /* its fiber may come back late: the tasks that wait are for the run that takes its place */
-        hf_wf_give_back(worker, &wf->tasks);
+        pass_on(worker, &wf->tasks);
         dropped = hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
     } else {
@@ -522,6 +536,7 @@ static void end_run(hf_wf *wf)
         hf_log(worker->rt, HF_LOG_WARN, "workflow_came_back", "workflow=%.*s run=%.*s message=it_is_evicted",
                HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id));
     }
+    pass_on(worker, &wf->tasks); /* the code of the old run has ended, and nobody finds it any more */
     free_wf(wf);
     hf_worker_count(worker, &worker->runs_count, -1);
 }

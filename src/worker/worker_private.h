@@ -299,5 +299,6 @@ size_t hf_wf_cache_given_back(hf_worker *worker, bool clears);
 void hf_wf_cache_remove(hf_wf *wf);
 /* Tells all runs to end after the step they are at, and runs that come later, too. */
 void hf_wf_cache_close(hf_worker *worker);
+bool hf_wf_cache_is_closed(hf_worker *worker);
 
 #endif

@@ -4,7 +4,9 @@
  *     every workflow ends with the result that its code gives;
  *     an activity that was executed is not executed again: its answer is never lost (start_to_close is longer than any outage);
  *     a signal with a request id is in the history once, however often it was sent;
- *     a signal without one is there at most once, and once if its call returned HF_OK. */
+ *     a signal without one is there at most once, and once if its call returned HF_OK.
+ *
+ * The second case has a quiet network: what a worker has in hand is never dropped, because a server cannot take it back. */
 #include "support/support.h"
 
 #include "base/env.h"
@@ -330,8 +332,120 @@ static void remote_R2_nothing_is_lost_and_nothing_done_twice(void **state)
     print_message("%d connections lost\n", atomic_load(&losses));
 }
 
+/* ---- Tasks that come while their run ends -------------------------------------------------------------------------------------------- */
+
+enum { DEPOSITS = 40, DEPOSITS_A_RUN = 7 };
+
+typedef struct account {
+    long total;
+} account;
+
+static hf_status tell_total(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_payload_printf(ret_out, "%ld", ((const account *)arg)->total);
+}
+
+/* Continues as new every few signals. Those that come meanwhile refuse its closing command, so that it ends in the worker's memory
+ * while its next task is on the way; queries come beside both. */
+static hf_status keep_account(hf_payload in, hf_payload *ret_out)
+{
+    account *a = HF_WORKFLOW_NEW(account);
+    (void)ret_out;
+    if (a == NULL) {
+        return HF_ERR_NOMEM;
+    }
+    a->total = strtol(in.data, NULL, 10);
+    HF_TRY(hf_on_query("total", tell_total, .arg = a));
+    for (int i = 0; i < DEPOSITS_A_RUN; i++) {
+        HF_TRY(hf_signal_wait("deposit", NULL));
+        a->total++;
+    }
+    char text[32];
+    (void)snprintf(text, sizeof text, "%ld", a->total);
+    return hf_continue_as_new(hf_payload_of_json(text));
+}
+
+static hf_status deposit(void *arg)
+{
+    for (int i = 0; i < DEPOSITS; i++) {
+        HF_TRY(hf_signal(arg, "deposit", hf_payload_none()));
+    }
+    return HF_OK;
+}
+
+static hf_status follow(void *arg)
+{
+    long total = 0;
+    while (total < DEPOSITS) {
+        HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+        HF_TRY(hf_query(arg, "total", hf_payload_none(), &out));
+        total = strtol(out.data, NULL, 10);
+    }
+    return HF_OK;
+}
+
+static hf_status bank(world *w)
+{
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_open(w->address, &service));
+    HF_TRY(hf_worker_new(service, "q", &worker, .pollers_max = 4,
+                         .cached_max = hf_rng_below(&w->rng, 4) == 0 ? HF_OFF : 0));
+    HF_TRY(hf_worker_add_workflow(worker, "account", keep_account));
+    HF_TRY(hf_worker_start(worker));
+    int64_t since = hf_now(NULL).ns;
+    HF_TRY(hf_start(service, "account", hf_payload_of_json("0"), &execution, .id = "a", .task_queue = "q"));
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, deposit, execution));
+    HF_TRY(hf_fork(scope, follow, execution));
+    HF_TRY(hf_fork(scope, follow, execution));
+    HF_TRY(hf_join(scope));
+    int64_t took = hf_now(NULL).ns - since;
+    HF_CHECK_SAY(took < hf_seconds(9).ns, "%lld ms: a task was dropped and timed out", (long long)took / 1000000);
+    HF_TRY(hf_worker_stop(worker));
+    return hf_worker_wait(worker);
+}
+
+static hf_status quiet_play(void *arg)
+{
+    world *w = arg;
+    hf_op op;
+    hf_op_init(&op);
+    hf_door *door = NULL;
+    HF_TRY(hf_open("memory:", &w->engine));
+    HF_TRY(hf_door_open(&op, w->engine, &(hf_door_options){0}, &door));
+    HF_TRY(hf_door_listen(&op, door, "tcp:127.0.0.1:0", w->listens));
+    (void)snprintf(w->address, sizeof w->address, "temporal://%s", w->listens + 4);
+    hf_status status = bank(w);
+    HF_CHECK_SAY(status == HF_OK, "%s: %s", hf_status_name(status), hf_error_text());
+    hf_door_stop(door);
+    return hf_close(w->engine);
+}
+
+static void quiet_world(uint64_t seed)
+{
+    world w = {.rng = {seed}};
+    hf_sim_options options = {.latency_max = hf_milliseconds((int64_t)hf_rng_below(&w.rng, 5) + 1),
+                              .buffer_len = 65536};
+    w.env = hf_sim_begin_with(seed, options);
+    hf_runtime_options runtime = hf_sim_runtime_options(w.env, 1 + (int)hf_rng_below(&w.rng, 2));
+    hf_status status = hf_run_with(quiet_play, &w, &runtime);
+    HF_CHECK_SAY(status == HF_OK, "the world ended with %s: %s", hf_status_name(status), hf_error_text());
+    hf_sim_end(w.env, NULL);
+}
+
+static void worker_keeps_a_task_that_meets_the_end_of_its_run_in_memory(void **state)
+{
+    (void)state;
+    hf_each_seed("quiet worlds", 100, quiet_world);
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(remote_R2_nothing_is_lost_and_nothing_done_twice),
+    cmocka_unit_test(worker_keeps_a_task_that_meets_the_end_of_its_run_in_memory),
 };
 
 int main(int argc, char **argv)
