@@ -12,8 +12,8 @@
 #ifndef HF_TESTS_DEPOT_DISK_H
 #define HF_TESTS_DEPOT_DISK_H
 
-#include "rig.h"
 #include "depot/outbox.h"
+#include "rig.h"
 
 #include "support/vfs.h"
 

@@ -1,8 +1,8 @@
 /* Creates, keys that get another name from the origin, their aliases, tombstones, and writes that an invalidation
  * drops, on virtual time. */
-#include "unit/depot/script.h"
-#include "depot/outbox.h"
 #include "depot/file.h"
+#include "depot/outbox.h"
+#include "unit/depot/script.h"
 
 #include <time.h>
 
