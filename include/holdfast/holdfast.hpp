@@ -252,7 +252,13 @@ struct json {
 //         static std::string encode(const point &p) { return "{\"x\":" + std::to_string(p.x) + "}"; }
 //         static point decode(hf_payload in) { return point{holdfast::get<int>(in, "x")}; }
 //     };
-template <class T, class Enable = void> struct codec;
+template <class T, class Enable = void> struct codec {
+    static_assert(!std::is_same_v<T, T>,
+                  "holdfast: this type has no codec. Values are integers, doubles, bool, std::string, std::vector, "
+                  "std::optional and holdfast::json; specialise holdfast::codec for a type of your own");
+    static std::string encode(const T &value);
+    static T decode(hf_payload in);
+};
 
 namespace detail
 {
@@ -404,8 +410,14 @@ template <class T> struct codec<std::optional<T>> {
 
 namespace detail
 {
+template <class F, class = void> inline constexpr bool has_one_call = false;
+template <class F> inline constexpr bool has_one_call<F, std::void_t<decltype(&F::operator())>> = true;
+
 // The parameter and the result of a function, a pointer to one, or a lambda.
 template <class F> struct signature : signature<decltype(&F::operator())> {
+    static_assert(has_one_call<F>,
+                  "holdfast: a workflow, activity or handler is a function or a lambda whose parameter has a type: "
+                  "[](auto in) and overloaded calls have none");
 };
 template <class R, class... A> struct signature<R (*)(A...)> {
     using result = R;
@@ -417,25 +429,46 @@ template <class F, class R, class... A> struct signature<R (F::*)(A...) const> :
 };
 template <class F, class R, class... A> struct signature<R (F::*)(A...)> : signature<R (*)(A...)> {
 };
+template <class R, class... A> struct signature<R (*)(A...) noexcept> : signature<R (*)(A...)> {
+};
+template <class F, class R, class... A> struct signature<R (F::*)(A...) const noexcept> : signature<R (*)(A...)> {
+};
+template <class F, class R, class... A> struct signature<R (F::*)(A...) noexcept> : signature<R (*)(A...)> {
+};
+template <class F> using result_of = typename signature<F>::result;
+
+// Calls it with the value of the payload, if it has a parameter.
+template <class F> result_of<F> invoke_with(F &function, hf_payload in)
+{
+    using args = typename signature<F>::args;
+    static_assert(std::tuple_size_v<args> <= 1,
+                  "holdfast: a workflow, activity or handler has one parameter, or none");
+    if constexpr (std::tuple_size_v<args> == 0) {
+        (void)in;
+        return function();
+    } else {
+        return function(decode<std::tuple_element_t<0, args>>(in));
+    }
+}
 
 template <class F> void invoke_into(F &function, hf_payload in, hf_payload *ret_out)
 {
-    using S = signature<F>;
-    using result = typename S::result;
-    using args = typename S::args;
-    static_assert(std::tuple_size_v<args> <= 1, "a workflow or activity has one parameter, or none");
-    auto call = [&]() -> result {
-        if constexpr (std::tuple_size_v<args> == 0) {
-            return function();
-        } else {
-            return function(decode<std::tuple_element_t<0, args>>(in));
-        }
-    };
-    if constexpr (std::is_void_v<result>) {
-        call();
+    if constexpr (std::is_void_v<result_of<F>>) {
+        (void)ret_out;
+        invoke_with(function, in);
     } else {
-        std::string text = encode(call());
+        std::string text = encode(invoke_with(function, in));
         check(hf_payload_copy(hf_payload_of_json(text.c_str()), ret_out));
+    }
+}
+
+// The value of a payload; nothing if T is void.
+template <class T> T take(const payload &from)
+{
+    if constexpr (std::is_void_v<T>) {
+        (void)from;
+    } else {
+        return decode<T>(from.view());
     }
 }
 
@@ -466,6 +499,28 @@ template <class F> hf_status call_reply(void *arg, hf_payload in, hf_payload *re
         return fail_with_current();
     }
 }
+template <class F> hf_status call_signal(void *arg, hf_payload in)
+{
+    try {
+        invoke_with(*static_cast<F *>(arg), in);
+        return HF_OK;
+    } catch (...) {
+        return fail_with_current();
+    }
+}
+// The handler and the validator of an update, which share one argument.
+template <class F, class V> struct checked {
+    F handler;
+    V validator;
+};
+template <class F, class V> hf_status call_checked(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    return call_reply<F>(&static_cast<checked<F, V> *>(arg)->handler, in, ret_out);
+}
+template <class F, class V> hf_status call_validator(void *arg, hf_payload in)
+{
+    return call_signal<V>(&static_cast<checked<F, V> *>(arg)->validator, in);
+}
 template <class F> hf_status call_body(void *arg)
 {
     std::unique_ptr<F> function(static_cast<F *>(arg));
@@ -494,7 +549,8 @@ hf_activity_options within(std::chrono::duration<Rep, Period> start_to_close, in
     return options;
 }
 
-// Runs an activity and waits for it: activity<int>("charge", order, within(30s)). activity<void> has no result.
+// Runs an activity and waits for it: activity<int>("charge", order, within(30s)). activity<void> has no result, and an activity without
+// input has no value: activity<int>("count", within(30s)).
 template <class R, class A>
 R activity(const char *name, const A &in, hf_activity_options options, const char *file = __builtin_FILE(),
            int line = __builtin_LINE())
@@ -502,9 +558,15 @@ R activity(const char *name, const A &in, hf_activity_options options, const cha
     std::string text = encode(in);
     payload out;
     check(hf_activity_run(name, hf_payload_of_json(text.c_str()), out.out(), options, file, line));
-    if constexpr (!std::is_void_v<R>) {
-        return decode<R>(out.view());
-    }
+    return detail::take<R>(out);
+}
+template <class R>
+R activity(const char *name, hf_activity_options options, const char *file = __builtin_FILE(),
+           int line = __builtin_LINE())
+{
+    payload out;
+    check(hf_activity_run(name, hf_payload_none(), out.out(), options, file, line));
+    return detail::take<R>(out);
 }
 
 template <class Rep, class Period> void sleep(std::chrono::duration<Rep, Period> time)
@@ -517,24 +579,68 @@ template <class T> T signal(const char *name, const char *file = __builtin_FILE(
 {
     payload out;
     check(hf_signal_wait(name, out.out(), hf_wait_options(), file, line));
-    if constexpr (!std::is_void_v<T>) {
-        return decode<T>(out.view());
-    }
+    return detail::take<T>(out);
 }
-// The same; nothing if none comes in time.
+// The same; nothing if none comes in time. signal_within<void> tells whether it has come.
 template <class T, class Rep, class Period>
-std::optional<T> signal_within(const char *name, std::chrono::duration<Rep, Period> time,
-                               const char *file = __builtin_FILE(), int line = __builtin_LINE())
+std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>
+signal_within(const char *name, std::chrono::duration<Rep, Period> time, const char *file = __builtin_FILE(),
+              int line = __builtin_LINE())
 {
     payload out;
     hf_wait_options options = hf_wait_options();
     options.timeout = span(time);
     hf_status status = hf_signal_wait(name, out.out(), options, file, line);
-    if (status == HF_ERR_TIMEOUT) {
-        return std::nullopt;
+    if (status != HF_ERR_TIMEOUT) {
+        check(status);
     }
-    check(status);
-    return decode<T>(out.view());
+    if constexpr (std::is_void_v<T>) {
+        return status == HF_OK;
+    } else {
+        return status == HF_OK ? std::optional<T>(decode<T>(out.view())) : std::nullopt;
+    }
+}
+
+namespace detail
+{
+template <class F> hf_status wait_until(F &condition, hf_wait_options options, const char *file, int line)
+{
+    hf_until until;
+    options.size = sizeof options;
+    options.file = file;
+    options.line = line;
+    hf_status status = hf_until_begin(&until, &options);
+    try {
+        while (status == HF_OK && !condition()) {
+            status = hf_until_next(&until);
+        }
+    } catch (...) {
+        (void)!hf_until_end(&until, status); // else verbs would be refused from now on, as inside the condition
+        throw;
+    }
+    return hf_until_end(&until, status);
+}
+} // namespace detail
+
+// Waits until the function returns true: wait_until([&] { return votes >= 2; }). It is called again whenever something has come to the
+// workflow (handler.h). It may read the workflow's data, and throw.
+template <class F>
+void wait_until(F condition, const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    check(detail::wait_until(condition, hf_wait_options(), file, line));
+}
+// The same for a time; false if it has passed.
+template <class F, class Rep, class Period>
+bool wait_until_within(F condition, std::chrono::duration<Rep, Period> time, const char *file = __builtin_FILE(),
+                       int line = __builtin_LINE())
+{
+    hf_wait_options options = hf_wait_options();
+    options.timeout = span(time);
+    hf_status status = detail::wait_until(condition, options, file, line);
+    if (status != HF_ERR_TIMEOUT) {
+        check(status);
+    }
+    return status == HF_OK;
 }
 
 // A value in the memory of the run: it stays when the function has returned, as handlers need it. It is not destroyed, and so it has nothing to free.
@@ -552,20 +658,65 @@ template <class T> T &keep(T first = T())
     return *new (at) T(std::move(first));
 }
 
-// Answers queries with a function that has one parameter, or none. It is called after the end of the workflow, too: let it capture what keep() returned
-// and nothing that is on the stack.
+namespace detail
+{
+// A handler in the memory of the run.
+template <class F> F *keep_handler(F handler)
+{
+    static_assert(std::is_trivially_destructible_v<F>,
+                  "holdfast: a handler is not destroyed, so it captures what keep() returned, by reference, and values "
+                  "that have nothing to free: not a std::string or a std::vector");
+    return &holdfast::keep<F>(std::move(handler));
+}
+} // namespace detail
+
+// Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
+// let them capture what keep() returned, and nothing that is on the stack.
+//
+// Answers queries. The handler must not wait, nor change anything.
 template <class F> void on_query(const char *name, F handler)
 {
+    static_assert(!std::is_void_v<detail::result_of<F>>,
+                  "holdfast: a query handler returns the answer; for a handler without one there are signals and updates");
     hf_on_query_options options = hf_on_query_options();
-    options.arg = &keep<F>(std::move(handler));
+    options.arg = detail::keep_handler(std::move(handler));
     check(hf_on_query(name, detail::call_reply<F>, options));
 }
-// The same for updates. The handler may wait, and change the workflow's data.
-template <class F> void on_update(const char *name, F handler)
+// Takes signals. The handler may wait, and change the workflow's data; wait_until() sees the change. A signal that has a handler
+// cannot be waited for with signal().
+template <class F>
+void on_signal(const char *name, F handler, hf_on_signal_options options = hf_on_signal_options())
 {
-    hf_on_update_options options = hf_on_update_options();
-    options.arg = &keep<F>(std::move(handler));
+    static_assert(std::is_void_v<detail::result_of<F>>,
+                  "holdfast: a signal handler returns nothing, because nobody waits for it; on_update answers");
+    options.arg = detail::keep_handler(std::move(handler));
+    check(hf_on_signal(name, detail::call_signal<F>, options));
+}
+// Answers updates: with a result, or without one if the handler returns void. The handler may wait, and change the workflow's data.
+template <class F>
+void on_update(const char *name, F handler, hf_on_update_options options = hf_on_update_options())
+{
+    options.arg = detail::keep_handler(std::move(handler));
     check(hf_on_update(name, detail::call_reply<F>, options));
+}
+// The same with a validator, which is called first, with the same input: an update for which it throws is rejected, is not in the history, and
+// its caller gets the failure. It must not wait, nor change anything.
+//
+//     holdfast::on_update("add", [&total](int more) { total += more; },
+//                         [](int more) { if (more < 0) throw holdfast::error("Negative", "only positive numbers"); });
+template <class F, class V, class = std::enable_if_t<!std::is_same_v<std::decay_t<V>, hf_on_update_options>>>
+void on_update(const char *name, F handler, V validator, hf_on_update_options options = hf_on_update_options())
+{
+    static_assert(std::is_void_v<detail::result_of<V>>,
+                  "holdfast: a validator returns nothing; it throws to reject the update");
+    options.arg = detail::keep_handler(detail::checked<F, V>{std::move(handler), std::move(validator)});
+    options.validator = detail::call_validator<F, V>;
+    check(hf_on_update(name, detail::call_checked<F, V>, options));
+}
+// Waits until no other handler of signals or updates is under way; for the end of a workflow that must answer them all.
+inline void handlers_wait(const char *file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    check(hf_handlers_wait(hf_wait_options(), file, line));
 }
 
 // ---- Scopes, in workflows and elsewhere -----------------------------------------------------------------------------------------------
@@ -654,9 +805,7 @@ class execution
     {
         payload out;
         check(hf_result(raw_.get(), out.out()));
-        if constexpr (!std::is_void_v<T>) {
-            return decode<T>(out.view());
-        }
+        return detail::take<T>(out);
     }
     template <class A> void signal(const char *name, const A &in)
     {
@@ -672,20 +821,27 @@ class execution
         std::string text = encode(in);
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
-        return decode<R>(out.view());
+        return detail::take<R>(out);
     }
     template <class R> R query(const char *name)
     {
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_none(), out.out()));
-        return decode<R>(out.view());
+        return detail::take<R>(out);
     }
+    // Runs an update and waits for its end; update<void> has no result, and an update without input has no value: update<int>("close").
     template <class R, class A> R update(const char *name, const A &in)
     {
         std::string text = encode(in);
         payload out;
         check(hf_update(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
-        return decode<R>(out.view());
+        return detail::take<R>(out);
+    }
+    template <class R> R update(const char *name)
+    {
+        payload out;
+        check(hf_update(raw_.get(), name, hf_payload_none(), out.out()));
+        return detail::take<R>(out);
     }
     void cancel()
     {
@@ -714,6 +870,7 @@ class service
         hf_close(raw_);
     }
 
+    // Starts a workflow: start("order", 7, "orders"), or without input start("order", "orders").
     template <class A> execution start(const char *type, const A &in, hf_start_options options)
     {
         hf_execution *made = nullptr;
@@ -726,6 +883,18 @@ class service
         hf_start_options options = hf_start_options();
         options.task_queue = task_queue;
         return start(type, in, options);
+    }
+    execution start(const char *type, hf_start_options options)
+    {
+        hf_execution *made = nullptr;
+        check(hf_start(raw_, type, hf_payload_none(), &made, options));
+        return execution(made);
+    }
+    execution start(const char *type, const char *task_queue)
+    {
+        hf_start_options options = hf_start_options();
+        options.task_queue = task_queue;
+        return start(type, options);
     }
     hf_service *raw() const
     {
@@ -792,9 +961,10 @@ class worker
         hf_worker_free(raw_);
     } // stops it, and waits
 
-    template <class F> worker &workflow(const char *name, F function)
+    template <class F>
+    worker &workflow(const char *name, F function,
+                     hf_worker_add_workflow_options options = hf_worker_add_workflow_options())
     {
-        hf_worker_add_workflow_options options = hf_worker_add_workflow_options();
         options.arg = keep(std::move(function));
         check(hf_worker_add_workflow(raw_, name, detail::call_workflow<F>, options));
         return *this;

@@ -40,7 +40,13 @@ if(NOT HF_SANITIZE)
 endif()
 
 # The wrapper also as C++20.
-add_executable(test_cpp_wrapper_20 "${CMAKE_CURRENT_LIST_DIR}/wrapper_test.cpp")
-target_compile_options(test_cpp_wrapper_20 PRIVATE ${cxx_flags} -std=c++20)
-target_link_libraries(test_cpp_wrapper_20 PRIVATE holdfast_static hf_flags)
-hf_test(cpp/wrapper_20 TIMEOUT 300 LABELS threads COMMAND $<TARGET_FILE:test_cpp_wrapper_20>)
+foreach(name wrapper handlers)
+    add_executable(test_cpp_${name}_20 "${CMAKE_CURRENT_LIST_DIR}/${name}_test.cpp")
+    target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20)
+    target_link_libraries(test_cpp_${name}_20 PRIVATE holdfast_static hf_flags)
+    hf_test(cpp/${name}_20 TIMEOUT 300 LABELS threads COMMAND $<TARGET_FILE:test_cpp_${name}_20>)
+endforeach()
+
+# What the wrapper cannot do is told by the compiler, in a sentence.
+hf_test(cpp/sentences TIMEOUT 120 LABELS plainonly
+        COMMAND ${CMAKE_CURRENT_LIST_DIR}/sentences.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)

@@ -1,0 +1,148 @@
+/* labels: threads */
+// <holdfast/holdfast.hpp>: handlers of queries, signals and updates, conditions, and functions without input or result. Compiled as C++17 and as C++20.
+#include <holdfast/holdfast.hpp>
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+
+using namespace std::chrono_literals;
+
+static int failures;
+
+#define CHECK(fact)                                                                 \
+    do {                                                                            \
+        if (!(fact)) {                                                              \
+            failures++;                                                             \
+            std::fprintf(stderr, "FAILED: %s:%d: %s\n", __FILE__, __LINE__, #fact); \
+        }                                                                           \
+    } while (0)
+
+// The type of the failure that a function throws; "" = it throws none. That of a workflow or update is the cause.
+template <class F> static std::string failure_of(F function)
+{
+    try {
+        function();
+    } catch (const holdfast::error &e) {
+        return e.cause_type() != "" ? e.cause_type() : e.type();
+    }
+    return "";
+}
+
+struct tally {
+    int total;
+    int pings;
+    bool is_closed;
+};
+
+// A desk with handlers of all kinds, with and without input, with and without result.
+static int desk()
+{
+    auto &all = holdfast::keep(tally());
+    holdfast::on_query("total", [&all] { return all.total; });
+    holdfast::on_query("plus", [&all](int more) noexcept { return all.total + more; });
+    holdfast::on_signal("ping", [&all] { all.pings++; });
+    holdfast::on_signal("add", [&all](int more) {
+        holdfast::sleep(1ms);
+        all.total += more;
+    });
+    holdfast::on_signal("bad", [](int) { throw std::out_of_range("a signal handler fails for itself"); });
+    holdfast::on_update("set", [&all](int to) { all.total = to; });
+    holdfast::on_update("reset", [&all] { all.total = 0; });
+    holdfast::on_update("next", [&all] { return ++all.total; });
+    holdfast::on_update(
+        "deposit", [&all](int more) { return all.total += more; },
+        [&all](int more) {
+            if (more <= 0) {
+                throw holdfast::error("NotPositive", "a deposit is positive");
+            }
+            if (all.is_closed) {
+                throw holdfast::final_error("Closed", "the desk is closed");
+            }
+        });
+    holdfast::on_update(
+        "close", [&all] { all.is_closed = true; }, [] {});
+    holdfast::on_update("fail", [](int) { throw std::out_of_range("an update handler fails its update"); });
+    holdfast::wait_until([&all] { return all.is_closed; });
+    holdfast::handlers_wait();
+    return all.total + 1000 * all.pings;
+}
+
+static void updates_and_signals(holdfast::service &service)
+{
+    auto run = service.start("desk", "desks"); // without input
+    run.update<void>("set", 40);
+    CHECK(run.query<int>("total") == 40 && run.query<int>("plus", 2) == 42);
+    CHECK(run.update<int>("next") == 41);
+    CHECK(run.update<int>("deposit", 4) == 45);
+    CHECK(failure_of([&] { run.update<int>("deposit", -4); }) == "NotPositive");
+    CHECK(failure_of([&] { run.update<void>("fail", 1); }) == "std::out_of_range");
+    CHECK(run.query<int>("total") == 45); // the update that was rejected did nothing
+    run.update<void>("reset");
+    CHECK(run.query<int>("total") == 0);
+    run.signal("ping");
+    run.signal("bad", 1);
+    run.signal("ping");
+    run.signal("add", 7);
+    run.update<void>("close");
+    CHECK(run.result<int>() == 2007);
+    CHECK(run.query<int>("total") == 7); // handlers outlive the function
+}
+
+// A signal that came before its handler, and one that never comes.
+static std::string early()
+{
+    auto &greeted = holdfast::keep(0);
+    holdfast::sleep(1ms);
+    holdfast::on_signal("greet", [&greeted] { greeted++; });
+    holdfast::wait_until([&greeted] { return greeted == 2; });
+    bool has_third = holdfast::wait_until_within([&greeted] { return greeted == 3; }, 10ms);
+    bool has_come = holdfast::signal_within<void>("never", 10ms);
+    return std::string(has_third ? "third" : "two") + (has_come ? " came" : " never");
+}
+
+// What a condition throws leaves the wait, and the workflow may wait again.
+static int condition_that_throws()
+{
+    auto &looks = holdfast::keep(0);
+    std::string type;
+    try {
+        holdfast::wait_until_within(
+            [&looks]() -> bool { throw holdfast::error("Look", "no " + std::to_string(++looks)); }, 1h);
+    } catch (const holdfast::error &e) {
+        type = e.type();
+    }
+    holdfast::sleep(1ms); // is not refused: the condition is over
+    return type == "Look" ? holdfast::activity<int>("seven", holdfast::within(10s)) : 0;
+}
+
+static std::atomic<int> swept;
+
+int main()
+{
+    int code = holdfast::run([] {
+        holdfast::service service("memory:");
+        hf_worker_options options = hf_worker_options();
+        for (int cached_max : {0, HF_OFF}) { // in memory, and replayed at every step
+            options.cached_max = cached_max;
+            holdfast::worker worker(service, "desks", options);
+            worker.workflow("desk", desk);
+            worker.workflow("early", early);
+            worker.workflow("throwing", condition_that_throws);
+            worker.workflow("sweep", [] { holdfast::activity<void>("sweep", holdfast::within(10s)); });
+            worker.activity("sweep", [] { swept++; });
+            worker.activity("seven", []() noexcept { return 7; });
+            worker.start();
+            updates_and_signals(service);
+            auto run = service.start("early", "desks");
+            run.signal("greet");
+            run.signal("greet");
+            CHECK(run.result<std::string>() == "two never");
+            CHECK(service.start("throwing", "desks").result<int>() == 7);
+            service.start("sweep", "desks").result<void>();
+        }
+    });
+    CHECK(code == 0 && swept == 2);
+    std::printf(failures == 0 ? "all is well (C++ %ld)\n" : "FAILED (C++ %ld)\n", static_cast<long>(__cplusplus));
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Code that <holdfast/holdfast.hpp> cannot take is refused by the compiler with a sentence: sentences.sh CXX HEADERS.
+set -euo pipefail
+cxx=$1 headers=$2
+
+# compile BODY: the errors of the compiler for a file with this function body, as C++17 and C++20.
+compile()
+{
+    local standard
+    for standard in 17 20; do
+        printf '#include <holdfast/holdfast.hpp>\nusing namespace std::chrono_literals;\nstruct point { int x; };\n
+                void body(hf_worker *worker, holdfast::service &service, holdfast::execution &run);\n
+                void body(hf_worker *worker, holdfast::service &service, holdfast::execution &run)
+                { (void)worker; (void)service; (void)run; %s }\n' "$1" |
+            LC_ALL=C "$cxx" -x c++ -std=c++$standard -Wall -Wextra -Werror -I"$headers" -fsyntax-only - 2>&1 || echo "refused as C++$standard"
+    done
+}
+
+# refused SENTENCE BODY
+refused()
+{
+    local errors
+    errors=$(compile "$2")
+    if [[ $errors != *"refused as C++17"* || $errors != *"refused as C++20"* || $errors != *"holdfast: $1"* ]]; then
+        printf 'FAILED: no "%s" for: %s\n%s\n' "$1" "$2" "$errors"
+        exit 1
+    fi
+    printf '%s\n' "$1"
+}
+
+errors=$(compile 'run.update<void>("close"); service.start("order", "orders"); holdfast::add_activity(worker, "a", [] {});')
+[[ $errors == '' ]] || { printf 'FAILED: what is right is refused: %s\n' "$errors" && exit 1; }
+
+refused 'this type has no codec' 'holdfast::add_activity(worker, "a", [](point p) { return p.x; });'
+refused 'this type has no codec' 'holdfast::add_workflow(worker, "w", [](int x) { return point{x}; });'
+refused 'this type has no codec' 'service.start("order", std::vector<point>(), "orders");'
+refused 'this type has no codec' '(void)run.result<point>();'
+refused 'this type has no codec' '(void)run.query<const char *>("stage");'
+refused 'a workflow, activity or handler has one parameter, or none' 'holdfast::add_activity(worker, "a", [](int, int) {});'
+refused 'a workflow, activity or handler is a function or a lambda whose parameter has a type' \
+    'holdfast::add_activity(worker, "a", [](auto in) { return in; });'
+refused 'a handler is not destroyed' 'holdfast::on_query("q", [text = std::string("x")] { return text; });'
+refused 'a query handler returns the answer' 'holdfast::on_query("q", [] {});'
+refused 'a signal handler returns nothing' 'holdfast::on_signal("s", [] { return 1; });'
+refused 'a validator returns nothing' 'holdfast::on_update("u", [](int) {}, [](int more) { return more > 0; });'
