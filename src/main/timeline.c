@@ -123,7 +123,7 @@ static void timer_ended(hf_timeline *w, int64_t started_id, hf_str id)
     w->timers_untold -= w->timers_untold > 0 ? 1 : 0;
 }
 
-/* ---- Events ----------------------------------------------------------------------------------------------------------- */
+/* ---- Activities ------------------------------------------------------------------------------------------------------- */
 
 static hf_timeline_name *find_activity(hf_timeline *w, int64_t scheduled_id)
 {
@@ -139,7 +139,7 @@ static void keep_name(hf_timeline *w, int64_t scheduled_id, hf_str name)
 {
     if (w->activity_count < HF_TIMELINE_ACTIVITIES_MAX) {
         hf_timeline_name *activity = &w->activities[w->activity_count++];
-        activity->scheduled_id = scheduled_id;
+        *activity = (hf_timeline_name){.scheduled_id = scheduled_id};
         (void)snprintf(activity->name, sizeof activity->name, "%.*s", HF_STR_ARGS(name));
     }
 }
@@ -154,7 +154,7 @@ static void put_of(hf_timeline *w, int64_t scheduled_id)
     }
 }
 
-/* The same for the last event of an activity. */
+/* The same for the last event of an activity or update. */
 static void put_end_of(hf_timeline *w, int64_t scheduled_id)
 {
     put_of(w, scheduled_id);
@@ -212,6 +212,78 @@ static void put_activity_event(hf_timeline *w, const hf_pb_history_event *event)
     }
 }
 
+/* ---- Updates ---------------------------------------------------------------------------------------------------------- */
+
+static hf_timeline_name *find_update(hf_timeline *w, hf_str id)
+{
+    for (size_t i = 0; i < w->activity_count; i++) {
+        if (w->activities[i].update_id[0] != '\0' && hf_str_equal(hf_str_of(w->activities[i].update_id), id)) {
+            return &w->activities[i];
+        }
+    }
+    return NULL;
+}
+
+/* "ID NAME  INPUT". An update that a reset brought here is admitted by one event and accepted by another; only the first of
+ * them has the request, so the name is kept from there. */
+static void put_request(hf_timeline *w, int64_t event_id, hf_str id, const hf_pb_request *request)
+{
+    const hf_pb_input *input = request != NULL ? request->input : NULL;
+    hf_timeline_name *known = find_update(w, id);
+    hf_buf_puts(w->out, "  ");
+    hf_timeline_put_text(w, id);
+    if (known != NULL) {
+        known->scheduled_id = event_id;
+    } else if (input != NULL && w->activity_count < HF_TIMELINE_ACTIVITIES_MAX) {
+        keep_name(w, event_id, input->name);
+        known = &w->activities[w->activity_count - 1];
+        (void)snprintf(known->update_id, sizeof known->update_id, "%.*s", HF_STR_ARGS(id));
+    }
+    if (input != NULL || known != NULL) {
+        hf_buf_putc(w->out, ' ');
+        hf_timeline_put_text(w, input != NULL ? input->name : hf_str_of(known->name));
+    }
+    put_payloads(w, input != NULL ? input->args : NULL);
+}
+
+static void put_update_event(hf_timeline *w, const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: {
+        const hf_pb_request *request = event->workflow_execution_update_admitted_event_attributes->request;
+        bool has_id = request != NULL && request->meta != NULL;
+        put_request(w, event->event_id, has_id ? request->meta->update_id : HF_STR(""), request);
+        break;
+    }
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+        put_request(w, event->event_id,
+                    event->workflow_execution_update_accepted_event_attributes->protocol_instance_id,
+                    event->workflow_execution_update_accepted_event_attributes->accepted_request);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED: {
+        const hf_pb_workflow_execution_update_completed_event_attributes *attrs =
+            event->workflow_execution_update_completed_event_attributes;
+        put_end_of(w, attrs->accepted_event_id);
+        if (attrs->meta != NULL) {
+            hf_buf_puts(w->out, ", id ");
+            hf_timeline_put_text(w, attrs->meta->update_id);
+        }
+        if (attrs->outcome != NULL && attrs->outcome->value_case == HF_PB_OUTCOME_SUCCESS) {
+            put_payloads(w, attrs->outcome->success);
+        } else if (attrs->outcome != NULL && attrs->outcome->value_case == HF_PB_OUTCOME_FAILURE) {
+            hf_buf_puts(w->out, "  ");
+            hf_timeline_put_failure(w, attrs->outcome->failure);
+        }
+        break;
+    }
+    default:
+        put_activity_event(w, event);
+        break;
+    }
+}
+
+/* ---- All events ------------------------------------------------------------------------------------------------------- */
+
 static void put_execution_event(hf_timeline *w, const hf_pb_history_event *event)
 {
     switch (event->event_type) {
@@ -264,7 +336,7 @@ static void put_execution_event(hf_timeline *w, const hf_pb_history_event *event
                     event->timer_canceled_event_attributes->timer_id);
         break;
     default:
-        put_activity_event(w, event);
+        put_update_event(w, event);
         break;
     }
 }

@@ -19,10 +19,12 @@ typedef struct hf_timeline_timer {
     int64_t fires_at; /* ns */
 } hf_timeline_timer;
 
-/* An activity that has not ended: later events have only the number of its first event, and readers want its name. */
+/* An activity or update that has not ended: later events have only the number of its first event, and readers want its
+ * name. */
 typedef struct hf_timeline_name {
-    int64_t scheduled_id;
+    int64_t scheduled_id; /* number of the event that scheduled the activity, or accepted the update */
     char name[64];
+    char update_id[64]; /* of an update; empty = an activity */
 } hf_timeline_name;
 
 typedef struct hf_timeline {
@@ -35,8 +37,8 @@ typedef struct hf_timeline {
     hf_timeline_timer timers[HF_TIMELINE_TIMERS_MAX]; /* timers that have not fired */
     size_t timer_count;
     size_t timers_untold; /* timers for which `timers` had no room; only counted */
-    hf_timeline_name
-        activities[HF_TIMELINE_ACTIVITIES_MAX]; /* that have not ended; further ones are shown without a name */
+    hf_timeline_name activities
+        [HF_TIMELINE_ACTIVITIES_MAX]; /* and updates that have not ended; further ones are shown without a name */
     size_t activity_count;
     char type[HF_TIMELINE_TEXT_MAX];  /* of the workflow */
     char queue[HF_TIMELINE_TEXT_MAX]; /* its task queue */

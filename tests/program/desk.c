@@ -24,6 +24,9 @@ static hf_status add(void *arg, hf_payload in, hf_payload *ret_out)
     int64_t more = 0;
     (void)arg;
     HF_TRY(hf_json_get_int(in, "", &more));
+    if (more < 0) {
+        return hf_raise_typed(HF_ERR_FAILED, "TooLittle", "%lld is not positive", (long long)more);
+    }
     total += more;
     return hf_payload_printf(ret_out, "%lld", (long long)total);
 }

@@ -303,8 +303,16 @@ for kind in owned server; do
     says "has no handler for query 'nothing'"
     run 0 update $target p add 5
     [[ $out == 5 ]] || fail "an update: $out"
+    run 0 update $target p add 2 --id more
+    echo -1 >less.json
+    run 1 update $target p add @less.json --id less
+    run 0 show $target p
+    says "more add  2"
+    [[ $out =~ UpdateCompleted\ +of\ [0-9]+\ add,\ id\ more\ \ 7 ]] || fail "an update is shown with its result: $out"
+    [[ $out =~ UpdateCompleted\ +of\ [0-9]+\ add,\ id\ less\ \ TooLittle:\ -1\ is\ not\ positive ]] ||
+        fail "a failed update is shown with its failure: $out"
     run 0 query $target p state --json
-    [[ $out == '{"workflowId":"p","result":{"total": 5}}' ]] || fail "a query as JSON: $out"
+    [[ $out == '{"workflowId":"p","result":{"total": 7}}' ]] || fail "a query as JSON: $out"
     run 0 stack $target p
     says "hf_signal_wait on 'go'"
     run 0 stream $target p
