@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 static const char *const VERBS[] = {
-    [HF_WRITE_REPLACE] = "put", [HF_WRITE_PATCH] = "patch", [HF_WRITE_REMOVE] = "delete"};
+    [HF_WRITE_REPLACE] = "put", [HF_WRITE_PATCH] = "patch", [HF_WRITE_REMOVE] = "delete", [HF_WRITE_CREATE] = "create"};
+_Static_assert(HF_COUNT_OF(VERBS) == HF_WRITE_CREATE + 1, "every verb that a row may have has its word");
 static const char *const STATES[] = {
     [HF_ROW_WAITING] = "waiting", [HF_ROW_SENDING] = "sending", [HF_ROW_DEAD] = "dead"};
 

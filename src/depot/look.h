@@ -37,7 +37,7 @@ typedef struct hf_seen_write {
     uint64_t sequence;
     hf_depot_key key; /* points into the row */
     char state[12];   /* "waiting", "sending", "dead" */
-    char verb[12];    /* "put", "patch", "delete" */
+    char verb[12];    /* "put", "patch", "delete", "create" */
     uint32_t attempts;
     size_t len;       /* bytes of the value or patch */
     int64_t made_at;  /* wall */

@@ -61,7 +61,9 @@ static hf_status fill(hf_depot *depot)
     HF_TRY(hf_depot_invalidate_namespace(depot, "old", .hard = true));
     HF_TRY(put(depot, "7", true));  /* write 1: dead */
     HF_TRY(put(depot, "8", false)); /* write 2: waits */
-    return put(depot, "9", false);  /* write 3: on its way */
+    HF_TRY(put(depot, "9", false)); /* write 3: on its way */
+    hf_depot_id id;
+    return hf_depot_create(depot, hf_depot_key_of("acme", "user", "10"), "Hopper", 6, &id); /* write 4: waits, too */
 }
 
 static hf_status run(void *arg)

@@ -50,7 +50,7 @@ stay open.db
 for file in rest.db open.db; do
     expect 0 'rows entry +[0-9]+' depot stats "$file"
     expect 0 'dead writes +1$' depot stats "$file"
-    expect 0 'writes that wait +2$' depot stats "$file"
+    expect 0 'writes that wait +3$' depot stats "$file"
     expect 0 'acme/user/1 +value +.* e1$' depot show "$file"
     expect 0 'acme/user/none +absent' depot show "$file" acme
     expect 0 'old/user/1 +gone' depot show "$file" old user
@@ -62,6 +62,7 @@ for file in rest.db open.db; do
     expect 4 'no entry of this key' depot show "$file" acme user nobody
     expect 2 '--limit needs a number' depot show "$file" --limit x
     expect 0 '1 +acme/user/7 +put +dead +1 +5 +user 7 is read only' depot pending "$file"
+    expect 0 'acme/user/10 +create +(waiting|sending)' depot pending "$file"
     expect 0 'no write is damaged' depot pending "$file" --damaged
     expect 4 'there is no write 77' depot retry "$file" 77
     expect 4 'there is no write 77' depot drop "$file" 77
