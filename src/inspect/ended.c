@@ -1,6 +1,5 @@
 #include "inspect/ended.h"
 
-#include "inspect/find.h"
 #include "ledger/ended.h"
 
 typedef struct ended_look {
@@ -9,6 +8,8 @@ typedef struct ended_look {
     size_t count, room;
     int64_t now;
     hf_ended_report report;
+    hf_find_told *progress;
+    uint64_t looked;
 } ended_look;
 
 static void count_namespace(void *arg, const hf_pb_namespace_record *record)
@@ -28,17 +29,22 @@ static void take_namespace(void *arg, const hf_pb_namespace_record *record)
 static hf_status take_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     ended_look *self = arg;
+    self->looked++;
+    if (self->progress != NULL && self->looked % HF_FIND_TOLD == 0) {
+        self->progress(self->looked);
+    }
     return hf_ended_add(op, row, self->keepings, self->count, self->now, arena, &self->report);
 }
 
-hf_status hf_ended_look(hf_op *op, hf_store *store, hf_allocator memory, int64_t now, hf_ended_figures *ret_figures)
+hf_status hf_ended_look(hf_op *op, hf_store *store, hf_allocator memory, int64_t now, hf_find_told *progress,
+                        hf_ended_figures *ret_figures)
 {
-    ended_look self = {.now = now};
+    ended_look self = {.now = now, .progress = progress};
     hf_arena_init(&self.arena, memory);
-    hf_status status = hf_find_namespaces(op, store, memory, count_namespace, &self);
+    hf_status status = hf_find_namespaces(op, store, memory, count_namespace, &self, progress);
     if (status == HF_OK && self.room > 0) {
         self.keepings = HF_ARENA_ARRAY(&self.arena, hf_keeping, self.room);
-        status = hf_find_namespaces(op, store, memory, take_namespace, &self);
+        status = hf_find_namespaces(op, store, memory, take_namespace, &self, progress);
     }
     if (status == HF_OK && self.arena.status != HF_OK) {
         status = hf_fail(op, HF_ERR_NOMEM, "no memory for the namespaces");

@@ -2,6 +2,8 @@
 #ifndef HF_INSPECT_ENDED_H
 #define HF_INSPECT_ENDED_H
 
+#include "inspect/find.h"
+
 #include "base/op.h"
 #include "store/store.h"
 
@@ -14,6 +16,7 @@ typedef struct hf_ended_figures {
 
 /* Reads the row of every run of a store at rest. `now`: wall ns. Rows that cannot be read are left out. Fails: HF_ERR_INVALID (the row of a namespace
  * is damaged), HF_ERR_NOMEM, as the store does. */
-hf_status hf_ended_look(hf_op *op, hf_store *store, hf_allocator memory, int64_t now, hf_ended_figures *ret_figures);
+hf_status hf_ended_look(hf_op *op, hf_store *store, hf_allocator memory, int64_t now, hf_find_told *progress,
+                        hf_ended_figures *ret_figures);
 
 #endif

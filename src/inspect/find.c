@@ -67,7 +67,17 @@ typedef struct learning {
     hf_arena arena;
     hf_str *names;
     size_t count, room;
+    hf_find_told *progress;
+    uint64_t looked;
 } learning;
+
+static void note_look(learning *self)
+{
+    self->looked++;
+    if (self->progress != NULL && self->looked % HF_FIND_TOLD == 0) {
+        self->progress(self->looked);
+    }
+}
 
 static void learn(learning *self, hf_str name)
 {
@@ -106,6 +116,7 @@ static hf_status learn_all(hf_op *op, hf_look *look, hf_allocator memory, learni
         goes_on = page.count > 0;
         for (size_t i = 0; status == HF_OK && i < page.count; i++) {
             before = page.items[i].number;
+            note_look(self);
             if (page.items[i].damage.len == 0 && !hf_str_equal(page.items[i].namespace, HF_STR("default"))) {
                 learn(self, page.items[i].namespace);
             }
@@ -116,9 +127,10 @@ static hf_status learn_all(hf_op *op, hf_look *look, hf_allocator memory, learni
     return self->arena.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the names of namespaces");
 }
 
-static hf_status name_used(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
+static hf_status name_used(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg,
+                           hf_find_told *progress)
 {
-    learning self = {0};
+    learning self = {.progress = progress};
     hf_look *look = NULL;
     hf_arena_init(&self.arena, memory);
     hf_status status = hf_look_open(op, memory, store, &look);
@@ -131,12 +143,13 @@ static hf_status name_used(hf_op *op, hf_store *store, hf_allocator memory, hf_f
     return status;
 }
 
-hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg)
+hf_status hf_find_namespaces(hf_op *op, hf_store *store, hf_allocator memory, hf_find_namespace *visit, void *arg,
+                             hf_find_told *progress)
 {
     bool has_none = false;
     HF_TRY(name_rows(op, store, memory, visit, arg));
     HF_TRY(has_no_registry(op, store, memory, &has_none));
-    return has_none ? name_used(op, store, memory, visit, arg) : HF_OK;
+    return has_none ? name_used(op, store, memory, visit, arg, progress) : HF_OK;
 }
 
 /* ---- What is looked for -------------------------------------------------------------------------------------------------- */
@@ -368,10 +381,11 @@ static void seek(void *arg, const hf_pb_namespace_record *record)
     self->is_there = self->is_there || hf_str_equal(record->name, self->name);
 }
 
-hf_status hf_find_namespace_of(hf_op *op, hf_store *store, hf_allocator memory, hf_str name, bool *ret_is_there)
+hf_status hf_find_namespace_of(hf_op *op, hf_store *store, hf_allocator memory, hf_str name, bool *ret_is_there,
+                               hf_find_told *progress)
 {
     sought self = {.name = name};
-    HF_TRY(hf_find_namespaces(op, store, memory, seek, &self));
+    HF_TRY(hf_find_namespaces(op, store, memory, seek, &self, progress));
     *ret_is_there = self.is_there;
     return HF_OK;
 }

@@ -203,7 +203,9 @@ static int read_batches(const hf_target *target, listing *l)
     }
     bool has_namespace = true;
     if (status == HF_OK && l->count == 0) {
-        status = hf_find_namespace_of(&op, source.peek.store, memory, hf_str_of(l->args->namespace_), &has_namespace);
+        status = hf_find_namespace_of(&op, source.peek.store, memory, hf_str_of(l->args->namespace_), &has_namespace,
+                                      hf_progress_runs);
+        hf_progress(NULL);
     }
     code = status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", op.message);
     if (!has_namespace) {
@@ -487,8 +489,8 @@ static int is_left(const hf_tool_args *args, bool *ret_is_left)
     }
     hf_op op;
     hf_op_init(&op);
-    hf_status status =
-        hf_find_namespace_of(&op, source.peek.store, hf_env_memory(source.env), hf_str_of(args->words[1]), ret_is_left);
+    hf_status status = hf_find_namespace_of(&op, source.peek.store, hf_env_memory(source.env),
+                                            hf_str_of(args->words[1]), ret_is_left, hf_progress_runs);
     hf_source_close(&source);
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
 }

@@ -248,7 +248,9 @@ static int stats_of_file(hf_source *source, bool json)
     hf_ended_figures ended;
     hf_allocator memory = hf_env_memory(source->env);
     int64_t now = source->env->ops->wall_now(source->env).ns;
-    if (hf_ended_look(&op, source->peek.store, memory, now, &ended) != HF_OK) {
+    hf_status status = hf_ended_look(&op, source->peek.store, memory, now, hf_progress_runs, &ended);
+    hf_progress(NULL);
+    if (status != HF_OK) {
         return hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
     }
     stats.ended_runs = ended.runs;

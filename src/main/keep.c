@@ -75,7 +75,8 @@ static int show(const hf_tool_args *args)
     hf_report_init(&list.report);
     hf_json_array(&list.report.writer);
     hf_buf_init(&list.text, memory, SIZE_MAX / 4);
-    hf_status status = hf_find_namespaces(&op, source.peek.store, memory, show_retention, &list);
+    hf_status status = hf_find_namespaces(&op, source.peek.store, memory, show_retention, &list, hf_progress_runs);
+    hf_progress(NULL);
     if (status != HF_OK) {
         code = hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
     } else if (list.count == 0) {

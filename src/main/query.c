@@ -72,18 +72,6 @@ static int code_of(desk *d, hf_status status, uint64_t damaged)
     return HF_EXIT_FINE;
 }
 
-/* A file at rest is read run by run, so that a million of them take some seconds. What is over within a second needs no progress. */
-static void tell_progress(uint64_t looked)
-{
-    static int64_t since_ns;
-    hf_env *env = hf_env_posix();
-    int64_t now_ns = env->ops->now(env).ns;
-    since_ns = since_ns != 0 ? since_ns : now_ns;
-    if (now_ns - since_ns >= hf_seconds(1).ns) {
-        hf_progress("looked at %llu runs", (unsigned long long)looked);
-    }
-}
-
 /* ---- list ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct listing {
@@ -283,7 +271,7 @@ int hf_cmd_list(const hf_tool_args *args)
     hf_find find = {.namespace_ = hf_str_of(args->namespace_),
                     .query = hf_str_of(args->word_count > 1 ? args->words[1] : ""),
                     .visit = show,
-                    .progress = tell_progress,
+                    .progress = hf_progress_runs,
                     .arg = &l};
     if (!limit_of(args, &find.limit)) {
         return hf_complain(HF_EXIT_USAGE, "--limit %s is not a number of runs", args->limit);
@@ -343,7 +331,7 @@ static void put_counts(const hf_tool_args *args, const int64_t *by_status, int32
 static int count_file(const hf_target *target, const hf_tool_args *args, const char *query)
 {
     desk d;
-    hf_find find = {.namespace_ = hf_str_of(args->namespace_), .query = hf_str_of(query), .progress = tell_progress};
+    hf_find find = {.namespace_ = hf_str_of(args->namespace_), .query = hf_str_of(query), .progress = hf_progress_runs};
     int code = desk_open(&d, target->path);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -467,11 +455,12 @@ static int read_registry(const hf_target *target, registry *r)
     if (code == HF_EXIT_FINE) {
         hf_allocator memory = hf_env_memory(source.env);
         bool has_namespace = true;
-        hf_status status = hf_find_namespaces(&op, source.peek.store, memory, show_record, r);
+        hf_status status = hf_find_namespaces(&op, source.peek.store, memory, show_record, r, hf_progress_runs);
         if (status == HF_OK && r->attributes) {
-            status =
-                hf_find_namespace_of(&op, source.peek.store, memory, hf_str_of(r->args->namespace_), &has_namespace);
+            status = hf_find_namespace_of(&op, source.peek.store, memory, hf_str_of(r->args->namespace_),
+                                          &has_namespace, hf_progress_runs);
         }
+        hf_progress(NULL);
         code = status != HF_OK  ? hf_complain(HF_EXIT_DAMAGED, "%s", op.message)
                : !has_namespace ? hf_no_namespace(r->args->namespace_)
                                 : HF_EXIT_FINE;

@@ -56,6 +56,18 @@ void hf_progress(const char *format, ...)
     is_shown = true;
 }
 
+/* A file at rest is read run by run, so that a million of them take some seconds. */
+void hf_progress_runs(uint64_t looked)
+{
+    static int64_t since_ns;
+    hf_env *env = hf_env_posix();
+    int64_t now_ns = env->ops->now(env).ns;
+    since_ns = since_ns != 0 ? since_ns : now_ns;
+    if (now_ns - since_ns >= hf_seconds(1).ns) {
+        hf_progress("looked at %llu runs", (unsigned long long)looked);
+    }
+}
+
 /* Opens the file if nobody has it open. If a program has it open, waits up to PATIENCE_S until that program listens. */
 static hf_status find_owner(hf_op *op, hf_source *source)
 {

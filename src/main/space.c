@@ -212,7 +212,9 @@ static int read_it(const hf_target *target, showing *s)
     hf_op_init(&op);
     int code = hf_source_open_still(&source, target->path);
     if (code == HF_EXIT_FINE) {
-        hf_status status = hf_find_namespaces(&op, source.peek.store, hf_env_memory(source.env), show_record, s);
+        hf_status status =
+            hf_find_namespaces(&op, source.peek.store, hf_env_memory(source.env), show_record, s, hf_progress_runs);
+        hf_progress(NULL);
         code = status != HF_OK ? hf_complain(HF_EXIT_DAMAGED, "%s", op.message)
                : !s->is_found  ? hf_no_namespace(s->args->words[1])
                                : HF_EXIT_FINE;

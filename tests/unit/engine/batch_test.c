@@ -137,11 +137,9 @@ static void an_operation_is_not_counted_with_runs(void **state)
     hf_op op;
     hf_op_init(&op);
     hf_ended_figures figures = {0};
-    assert_int_equal(hf_ended_look(&op, rig.store, hf_rig_heap, rig.now.wall, &figures), HF_OK);
+    assert_int_equal(hf_ended_look(&op, rig.store, hf_rig_heap, rig.now.wall, NULL, &figures), HF_OK);
     assert_int_equal(figures.runs, 2);
 }
-
-/* ---- Portions, crashes, stops ------------------------------------------------------------------------------------------- */
 
 static void start_many(int count)
 {
@@ -152,6 +150,33 @@ static void start_many(int count)
         hf_rig_do(&rig, step);
     }
 }
+
+static uint64_t told_last;
+
+static void note_progress(uint64_t looked)
+{
+    assert_true(looked == told_last + HF_FIND_TOLD);
+    told_last = looked;
+}
+
+/* A look at a file at rest that takes long says how far it is. */
+static void figures_say_how_far_they_are(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.mem_max = 1, .trim_count = 1});
+    start_many(HF_FIND_TOLD + 3);
+    hf_rig_restart(&rig);
+    hf_op op;
+    hf_op_init(&op);
+    hf_ended_figures figures = {0};
+    told_last = 0;
+    assert_int_equal(hf_ended_look(&op, rig.store, hf_rig_heap, rig.now.wall, note_progress, &figures), HF_OK);
+    assert_int_equal(told_last, HF_FIND_TOLD);
+    assert_int_equal(figures.runs, 0);
+}
+
+/* ---- Portions, crashes, stops ------------------------------------------------------------------------------------------- */
 
 /* engine-O1 */
 static void engine_O1_goes_in_portions(void **state)
@@ -399,6 +424,7 @@ int main(void)
         TEST(updates_options_once),
         TEST(controls_activities),
         TEST(an_operation_is_not_counted_with_runs),
+        TEST(figures_say_how_far_they_are),
         TEST(engine_O1_goes_in_portions),
         TEST(keeps_to_its_rate),
         TEST(engine_O2_acts_once_whenever_it_crashes),
