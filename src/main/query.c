@@ -2,6 +2,7 @@
  *
  *     ID        TYPE   STATE      STARTED               CLOSED                RUN
  *     order-2   order  Running    2026-11-16T07:25:52Z                        0f41...
+ *     ... and more: --limit N lists N of them
  *
  * A file at rest is looked at, and not changed. A program that has it open, or a server, is asked. What changes opens a file at rest as a
  * program does. */
@@ -80,7 +81,9 @@ typedef struct listing {
     hf_service *service; /* of --current: whom to ask; NULL = a file at rest, and `desk` is */
     struct desk *desk;
     uint64_t listed;
-    bool is_cut; /* it could not be read to its end */
+    bool looks_on; /* nobody has named a limit: one run more is looked for, ... */
+    bool has_more; /* ... and there is one */
+    bool is_cut;   /* it could not be read to its end */
     hf_buf text;
     hf_grid table; /* of lines */
     hf_json writer;
@@ -170,16 +173,26 @@ static bool is_current(const listing *l, const hf_pb_workflow_execution_info *ru
                               : is_current_in_file(l->desk, l->args, run->execution);
 }
 
+static bool goes_on(const listing *l)
+{
+    return l->listed < l->limit || (l->looks_on && !l->has_more);
+}
+
 static bool show(void *arg, const hf_pb_workflow_execution_info *run)
 {
     listing *l = arg;
     if (l->args->current && !is_current(l, run)) {
         return true;
     }
+    if (l->listed == l->limit) {
+        hf_assert(l->looks_on);
+        l->has_more = true;
+        return false;
+    }
     l->listed++;
     if (l->args->json) {
         put_object(&l->writer, run);
-        return l->listed < l->limit;
+        return goes_on(l);
     }
     hf_progress(NULL);
     l->text.len = 0;
@@ -194,7 +207,7 @@ static bool show(void *arg, const hf_pb_workflow_execution_info *run)
     hf_grid_cell(&l->table, run->execution->run_id, HF_TONE_DIM);
     hf_grid_end(&l->table);
     (void)fputs(hf_buf_text(&l->text), stdout);
-    return l->listed < l->limit;
+    return goes_on(l);
 }
 
 static bool limit_of(const hf_tool_args *args, uint64_t *ret_limit)
@@ -210,8 +223,9 @@ static bool limit_of(const hf_tool_args *args, uint64_t *ret_limit)
 }
 
 /* From a program that has the file open, or from a server, page by page. */
-static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *args, uint64_t limit, listing *l)
+static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *args, listing *l)
 {
+    uint64_t most = l->limit + (l->looks_on ? 1 : 0);
     hf_arena arena;
     hf_buf token;
     hf_status status = HF_OK;
@@ -222,7 +236,7 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
         hf_pb_list_workflow_executions_request request = {
             .namespace = hf_str_of(args->namespace_),
             .query = hf_str_of(args->word_count > 1 ? args->words[1] : ""),
-            .page_size = (int32_t)(limit - l->listed < PAGE_RUNS && !args->current ? limit - l->listed : PAGE_RUNS),
+            .page_size = (int32_t)(most - l->listed < PAGE_RUNS && !args->current ? most - l->listed : PAGE_RUNS),
             .next_page_token = hf_str_of_len(token.data, token.len),
         };
         hf_arena_reset(&arena);
@@ -230,14 +244,14 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
         call.verb = "list";
         status = hf_service_ask(op, service, &call);
         const hf_pb_list_workflow_executions_response *page = call.response;
-        for (size_t i = 0; status == HF_OK && i < page->executions.count && l->listed < limit; i++) {
+        for (size_t i = 0; status == HF_OK && i < page->executions.count && goes_on(l); i++) {
             (void)show(l, &page->executions.items[i]);
         }
         token.len = 0;
         if (status == HF_OK) {
             hf_buf_put(&token, page->next_page_token.data, page->next_page_token.len);
         }
-    } while (status == HF_OK && token.len > 0 && l->listed < limit);
+    } while (status == HF_OK && token.len > 0 && goes_on(l));
     hf_buf_deinit(&token);
     hf_arena_deinit(&arena);
     return status;
@@ -249,13 +263,13 @@ static int list_into(const hf_target *target, const hf_tool_args *args, hf_find 
     if (target->kind != HF_TARGET_REST) {
         hf_op op;
         hf_op_init(&op);
-        hf_status status = list_asked(&op, target->service, args, find->limit, l);
+        hf_status status = list_asked(&op, target->service, args, l);
         return status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
     }
     int code = desk_open(&d, target->path);
     if (code == HF_EXIT_FINE) {
         l->desk = &d;
-        find->limit = args->current ? 0 : find->limit; /* `show` counts those that it shows */
+        find->limit = 0; /* `show` counts those that it shows */
         hf_status status = hf_find_runs(&d.op, d.look, d.source.peek.store, d.memory, find);
         l->is_cut = status != HF_OK;
         code = code_of(&d, status, find->damaged);
@@ -277,6 +291,7 @@ int hf_cmd_list(const hf_tool_args *args)
         return hf_complain(HF_EXIT_USAGE, "--limit %s is not a number of runs", args->limit);
     }
     l.limit = find.limit;
+    l.looks_on = args->limit == NULL && !args->json;
     if (args->stuck && args->current) {
         return hf_complain(HF_EXIT_USAGE, "give either --stuck or --current: a run that is stuck is the current one");
     }
@@ -302,6 +317,8 @@ int hf_cmd_list(const hf_tool_args *args)
         (void)printf("%s\n", hf_buf_text(&l.text));
     } else if (is_whole && l.listed == 0) {
         (void)printf("%s: no runs fit\n", args->words[0]);
+    } else if (is_whole && l.has_more) {
+        (void)printf("... and more: --limit N lists N of them\n");
     }
     if (l.text.status != HF_OK) {
         code = hf_complain(HF_EXIT_DAMAGED, "no memory for the list");

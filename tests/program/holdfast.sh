@@ -130,8 +130,11 @@ says "default  for ever"
 run 4 db retention rest.db nobody
 says "there is no namespace 'nobody'"
 run 0 list rest.db --namespace ns
-[[ $(wc -l <<<"$out") == 51 ]] || fail "a title and 50 runs were promised: $out"
+[[ $(wc -l <<<"$out") == 52 ]] || fail "a title, 50 runs and a line of more were promised: $out"
 says "ID                        TYPE"
+says "... and more: --limit N lists N of them"
+run 0 list rest.db --namespace ns --limit 50
+[[ $(wc -l <<<"$out") == 51 ]] || fail "a title and the 50 runs that were asked for were promised: $out"
 run 0 list rest.db "WorkflowId = 'retry-1'" --namespace ns
 says "retry-1"
 [[ $(wc -l <<<"$out") == 2 ]] || fail "a title and one run were promised: $out"

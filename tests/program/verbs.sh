@@ -351,6 +351,19 @@ work 'sqlite:keep.db' '' keep
 run 0 db retention keep.db default
 says "default  12 h"
 
+# A list that nobody limits says that there is more.
+cp "${0%/*}/../fixtures/0003.db" many.db
+run 0 list many.db --namespace ns
+says "... and more: --limit N lists N of them"
+work sqlite:many.db '' many
+run 0 list many.db --namespace ns
+[[ $(wc -l <<<"$out") == 52 ]] || fail "a title, 50 runs and a line of more were promised: $out"
+says "... and more: --limit N lists N of them"
+run 0 list many.db --namespace ns --json
+[[ $(grep -o workflowId <<<"$out" | wc -l) == 50 ]] || fail "50 runs were promised: $out"
+run 0 list many.db "WorkflowId = 'done-1'" --namespace ns
+[[ $out != *more* ]] || fail "there is one such run: $out"
+
 # What is stuck, and why.
 run 0 start rest.db patient --id alone --queue nobody
 run 0 start work.db patient --id alone --queue nobody
