@@ -112,6 +112,16 @@ static hf_status lives(void *arg)
     HF_TRY(start_and_end(&l, "four", NULL));
     HF_TRY(pass(hf_days(400)));
     HF_CHECK(is_there(&l, "four", NULL) && is_there(&l, "open", NULL));
+    /* Another namespace may keep them shorter than the address says for "default"; the key does not touch it. */
+    HF_TRY(hf_namespace_register(l.service, "brief", .retention = hf_hours(1)));
+    HF_TRY(start_and_end(&l, "five", "brief"));
+    HF_TRY(start_and_end(&l, "five", NULL));
+    HF_TRY(end(&l));
+    HF_TRY(begin(&l, "?retention=30d"));
+    HF_CHECK(seconds_of(&l, "default") == 30 * 86400 && seconds_of(&l, "brief") == 3600);
+    HF_CHECK(is_there(&l, "five", "brief"));
+    HF_TRY(pass(hf_hours(1)));
+    HF_CHECK(!is_there(&l, "five", "brief") && is_there(&l, "five", NULL) && is_there(&l, "other", "shop"));
     return end(&l);
 }
 
