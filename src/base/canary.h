@@ -98,6 +98,7 @@
     X(HF_BUG_BATCH_CURSOR_FORGOTTEN, "engine", "an operation begins with its first page again and again")             \
     X(HF_BUG_BATCH_COUNTS_TWICE, "engine", "an operation counts a run twice")                                         \
     X(HF_BUG_BATCH_AFTER_STOP, "engine", "an operation acts on runs after its stop")                                  \
+    X(HF_BUG_BATCH_NOT_REMEMBERED, "engine", "a run does not remember what an operation did to it")                   \
     X(HF_BUG_BATCH_SKIPS_AFTER_CRASH, "engine", "an operation does not send its messages again after a crash")        \
     X(HF_BUG_NAMESPACE_LEFT_OPEN, "engine", "a run of a deleted namespace stays")                                     \
     X(HF_BUG_PAGE_OF_ANY_NAMESPACE, "engine", "a page token is taken in another namespace")                           \

@@ -145,6 +145,10 @@
     X(HF_PROBE_BATCH_LATE, "a message of an operation came after its stop")                  \
     X(HF_PROBE_BATCH_RESUMED, "an operation sent its messages again")                        \
     X(HF_PROBE_BATCH_AGAIN, "a run has recognised a message of an operation")                \
+    X(HF_PROBE_BATCH_UNPAUSED, "an operation unpaused the activities of a run")              \
+    X(HF_PROBE_BATCH_ACTIVITY_RESET, "an operation reset the activities of a run")           \
+    X(HF_PROBE_BATCH_ACTIVITY_OPTIONS, "an operation gave activities other options")         \
+    X(HF_PROBE_BATCH_ACTIVITY_AGAIN, "a run has recognised a message about activities")      \
     X(HF_PROBE_BATCH_FAILED, "an operation could not list its runs")                         \
     X(HF_PROBE_BATCH_FORGOTTEN, "an operation that has ended was deleted")                   \
     X(HF_PROBE_NAMESPACE_DELETING, "a namespace was deleted, with its runs to follow")       \

@@ -363,6 +363,22 @@ bool hf_operation_purges(hf_core *core, const hf_call *call)
     return it != NULL && it->start.purges;
 }
 
+static bool is_about_activities(const hf_operation *it)
+{
+    return it->request.operation_case == CASE(UNPAUSE_ACTIVITIES) ||
+           it->request.operation_case == CASE(RESET_ACTIVITIES) ||
+           it->request.operation_case == CASE(UPDATE_ACTIVITY_OPTIONS);
+}
+
+static void note_activities(hf_core *core, const hf_operation *it)
+{
+    if (it->has_acted && is_about_activities(it)) {
+        HF_PROBE(core, it->request.operation_case == CASE(UNPAUSE_ACTIVITIES) ? HF_PROBE_BATCH_UNPAUSED
+                       : it->request.operation_case == CASE(RESET_ACTIVITIES) ? HF_PROBE_BATCH_ACTIVITY_RESET
+                                                                              : HF_PROBE_BATCH_ACTIVITY_OPTIONS);
+    }
+}
+
 /* False: it must not act on this run, and is answered. */
 static bool may_act(hf_core *core, hf_call *call, const hf_operation *it, const hf_run *run)
 {
@@ -376,6 +392,9 @@ static bool may_act(hf_core *core, hf_call *call, const hf_operation *it, const 
     hf_assert(run->kind == HF_KIND_WORKFLOW || it->start.purges);                       /* the same */
     if (act_of(it)->is_remembered && hf_request_is_known(run, hf_message_of(call)->batch_id)) {
         HF_PROBE(core, HF_PROBE_BATCH_AGAIN);
+        if (is_about_activities(it)) {
+            HF_PROBE(core, HF_PROBE_BATCH_ACTIVITY_AGAIN);
+        }
         hf_call_response(core, call);
         hf_call_reply(core, call);
         return false; /* engine-O2 */
@@ -392,8 +411,10 @@ void hf_operation_act(hf_core *core, hf_call *call, hf_run *run)
     hf_str id = hf_message_of(call)->batch_id; /* in the memory of the operation: the message may be gone soon */
     it->has_acted = false;
     hf_input_dispatch(core, call, run);
+    note_activities(core, it);
     bool is_remembered = core->status == HF_OK && it->has_acted && act_of(it)->is_remembered;
-    if (is_remembered && hf_run_is_open(run) && run->request_ids.count < HF_REQUEST_IDS_MAX) {
+    if (is_remembered && !HF_CANARY(HF_BUG_BATCH_NOT_REMEMBERED) && hf_run_is_open(run) &&
+        run->request_ids.count < HF_REQUEST_IDS_MAX) {
         hf_record_str(core, run, HF_CHANGE_REQUEST_ID, id);
     }
 }

@@ -1,6 +1,6 @@
 /* Operations on many runs. A crowd of runs that nobody polls for; a client signals, cancels, changes, terminates and deletes them by batches, by
  * query and by list, some slow, some stopped midway. Other runs stand by in another namespace, and a third namespace is deleted with its
- * runs. Everything is repeated until it is answered.
+ * runs. Everything is repeated until it is answered. Batches about activities are judged in work.c.
  *
  * sim-Y1  a batch acts once on a run: at most one signal of it is in a history, unless its start was repeated when it was forgotten; exactly
  *     one, if it completed and the run was there before it
@@ -9,6 +9,7 @@
  * sim-Y4  its counts are those of its runs
  * sim-Y5  nothing of a namespace that was deleted is left */
 #include "sim/engine/batches.h"
+#include "sim/engine/work.h"
 
 #include "history/history.h"
 #include "inspect/look.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 
 static const char *const SPACES[] = {"crowd", "bystanders", "doomed"};
-enum { CROWD, BYSTANDERS, DOOMED };
+enum { CROWD = SIM_CROWD, BYSTANDERS = SIM_BYSTANDERS, DOOMED = SIM_DOOMED };
 enum { STATE_FORGOTTEN = 4 };
 
 typedef enum action {
@@ -30,13 +31,23 @@ typedef enum action {
     DO_REMOVE,    /* ... and that goes meanwhile */
     DO_TERMINATE, /* in the end, so that nothing is left open */
     DO_DELETE_NAMESPACE,
-    DO_REGISTER /* it can be registered again only when nothing of it is left */
+    DO_SCHEDULE, /* an activity */
+    DO_FAIL,     /* its first attempt */
+    DO_PAUSE,    /* it */
+    DO_LOOK,     /* at it */
+    DO_REGISTER  /* it can be registered again only when nothing of it is left */
 } action;
 
 static const char *kind_name(sim_batch_kind kind)
 {
-    static const char *const NAMES[] = {"signal", "options", "cancel", "terminate", "delete", "reset", "attribute"};
+    static const char *const NAMES[] = {"signal", "options",   "cancel",  "terminate",      "delete",
+                                        "reset",  "attribute", "unpause", "activity reset", "activity options"};
     return NAMES[kind];
+}
+
+hf_str sim_crowd_space(const sim_crowd_run *run)
+{
+    return hf_str_of(SPACES[run->space]);
 }
 
 /* ---- Requests ---------------------------------------------------------------------------------------------------------- */
@@ -68,6 +79,7 @@ static void send_start(sim_world *world, size_t index)
     request->task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
     request->task_queue->name = HF_STR("idle");
     request->workflow_id_reuse_policy = HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE;
+    request->request_eager_execution = run->is_eager;
     run->is_asked = true;
     sim_call_submit(world, call);
 }
@@ -120,6 +132,11 @@ static void put_operation(sim_call *call, const sim_batch *batch, hf_pb_start_ba
         USE(RESET, reset_operation, hf_pb_batch_operation_reset);
         request->reset_operation->reset_type = HF_RESET_TYPE_FIRST_WORKFLOW_TASK;
         return;
+    case SIM_BATCH_UNPAUSE:
+    case SIM_BATCH_ACTIVITY_RESET:
+    case SIM_BATCH_ACTIVITY_OPTIONS:
+        sim_work_put(call, batch, request);
+        return;
     }
 #undef USE
 }
@@ -142,6 +159,7 @@ static void send_batch(sim_world *world, size_t index)
         }
         batch->listed = all->run_count;
         batch->asked = sim_now(world).wall;
+        batch->sent = ++all->marks;
     }
     batch->tries++;
     if (batch->is_list) {
@@ -224,6 +242,28 @@ static void send_namespace(sim_world *world, int what)
     sim_call_submit(world, call);
 }
 
+static void send_work(sim_world *world, int what, size_t index)
+{
+    static const hf_method METHODS[] = {
+        [DO_SCHEDULE] = HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED,
+        [DO_FAIL] = HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED,
+        [DO_PAUSE] = HF_METHOD_PAUSE_ACTIVITY,
+        [DO_LOOK] = HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION,
+    };
+    sim_crowd_run *run = &world->batches.runs[index];
+    sim_call *call = ask(world, METHODS[what], what, index);
+    if (what == DO_SCHEDULE) {
+        sim_work_fill_task(call, run);
+    } else if (what == DO_FAIL) {
+        sim_work_fill_failure(call, run);
+    } else if (what == DO_PAUSE) {
+        sim_work_fill_pause(call, run);
+    } else {
+        sim_work_fill_look(call, run);
+    }
+    sim_call_submit(world, call);
+}
+
 static void send(sim_world *world)
 {
     sim_batches *all = &world->batches;
@@ -253,6 +293,12 @@ static void send(sim_world *world)
     case DO_REGISTER:
         send_namespace(world, all->what);
         return;
+    case DO_SCHEDULE:
+    case DO_FAIL:
+    case DO_PAUSE:
+    case DO_LOOK:
+        send_work(world, all->what, all->index);
+        return;
     case DO_NOTHING:
         break;
     }
@@ -266,6 +312,7 @@ static void on_shown(sim_world *world, sim_batch *batch, const sim_call *call)
     const hf_pb_describe_batch_operation_response *response = call->call.response;
     if (call->call.status == HF_ERR_NOT_FOUND && world->knobs.core.operation_kept > 0 && batch->is_acked) {
         batch->state = STATE_FORGOTTEN;
+        batch->over = batch->over != 0 ? batch->over : ++world->batches.marks;
         return;
     }
     if (call->call.status != HF_OK) {
@@ -286,6 +333,32 @@ static void on_shown(sim_world *world, sim_batch *batch, const sim_call *call)
     }
     batch->acted = acted;
     batch->state = response->state;
+    batch->refused = response->failure_operation_count;
+    if (batch->over == 0 && batch->state != HF_BATCH_OPERATION_STATE_RUNNING) {
+        batch->over = ++world->batches.marks;
+    }
+    batch->is_complete = batch->is_complete || batch->state == HF_BATCH_OPERATION_STATE_COMPLETED;
+}
+
+static bool next_pause(sim_world *world)
+{
+    sim_batches *all = &world->batches;
+    if (!all->has_work || !sim_work_find(world, &all->index)) {
+        return false;
+    }
+    all->pause++;
+    all->what = DO_PAUSE;
+    all->teased = all->index;
+    return true;
+}
+
+static void pause_again(sim_world *world)
+{
+    sim_batches *all = &world->batches;
+    all->teases--;
+    all->pause++;
+    all->what = DO_PAUSE;
+    all->index = all->teased;
 }
 
 /* A batch is known by its id for a while after its end. Whoever repeats its start later than that starts another one. */
@@ -296,11 +369,39 @@ static void note_again(sim_world *world, sim_batch *batch)
     batch->is_again = batch->is_again || (kept > 0 && batch->tries > 1 && is_late);
 }
 
+/* What the answer to a call about an activity leads to. */
+static action after_work(sim_world *world, const sim_call *call)
+{
+    sim_crowd_run *run = &world->batches.runs[call->log];
+    switch ((action)call->epoch) {
+    case DO_START_RUN:
+        return run->is_eager && sim_work_started(world, call, run) ? DO_SCHEDULE : DO_NOTHING;
+    case DO_SCHEDULE:
+        return sim_work_scheduled(world, call, run) ? DO_FAIL : DO_NOTHING;
+    case DO_FAIL:
+        sim_work_failed(world, call, run);
+        return DO_NOTHING;
+    case DO_PAUSE:
+        sim_work_paused(world, call, run);
+        return DO_NOTHING;
+    case DO_LOOK:
+        sim_work_seen(world, call, run);
+        return DO_NOTHING;
+    default:
+        return DO_NOTHING;
+    }
+}
+
 static void on_done(sim_world *world, sim_call *call)
 {
     sim_batches *all = &world->batches;
     hf_status status = call->call.status;
     all->is_waiting = false;
+    sim_trace(world, "crowd: %s of %s: %s %s", hf_method_info_of(call->call.method)->name,
+              call->epoch == DO_START_BATCH || call->epoch == DO_STOP || call->epoch == DO_SHOW
+                  ? all->items[call->log].id
+                  : all->runs[call->log].name,
+              hf_status_name(status), call->call.message);
     if (call->epoch == DO_START_BATCH) {
         note_again(world, &all->items[call->log]);
     }
@@ -324,6 +425,7 @@ static void on_done(sim_world *world, sim_call *call)
     case DO_STOP:
         if (status == HF_OK && !batch->is_stopped) {
             batch->is_stopped = true;
+            batch->over = batch->over != 0 ? batch->over : ++all->marks;
             batch->stopped_at = sim_now(world).wall;
         }
         break;
@@ -342,24 +444,37 @@ static void on_done(sim_world *world, sim_call *call)
     case DO_LIST:
     case DO_ADD:
     case DO_REMOVE:
+    case DO_SCHEDULE:
+    case DO_FAIL:
+    case DO_PAUSE:
+    case DO_LOOK:
         break;
     }
-    all->what = call->epoch == DO_DELETE_NAMESPACE ? DO_REGISTER : DO_NOTHING;
+    all->what = call->epoch == DO_DELETE_NAMESPACE ? DO_REGISTER : (int)after_work(world, call);
     if (call->epoch == DO_ADD && all->adds_for_batch) {
         all->adds_for_batch = false;
         all->what = DO_START_BATCH;
     } else if (call->epoch == DO_START_BATCH && batch->is_acked && !world->is_healed) {
         bool is_attribute = batch->kind == SIM_BATCH_ATTRIBUTE;
         all->what = is_attribute && sim_chance(world, 700) ? DO_REMOVE : sim_chance(world, 300) ? DO_STOP : DO_NOTHING;
+        if (all->what == DO_NOTHING && sim_work_is_of(batch) && sim_chance(world, 700)) {
+            all->teases =
+                next_pause(world) ? 5 : 0; /* it should act on it once, before one of these pauses or after all */
+        }
     }
-    if (call->epoch == DO_START_BATCH && batch->kind == SIM_BATCH_OPTIONS && batch->is_acked && !world->is_healed &&
+    int dies = batch->kind == SIM_BATCH_OPTIONS ? 850 : sim_work_is_of(batch) ? 800 : 0;
+    if (call->epoch == DO_START_BATCH && batch->is_acked && !world->is_healed && dies > 0 &&
         sim_chance(
             world,
-            850)) { /* the process dies while its messages are on their way, if we are lucky: they are sent again */
+            dies)) { /* the process dies while its messages are on their way, if we are lucky: they are sent again */
         sim_wake_in(world, &world->fate,
-                    sim_upto(world, 2 * (world->knobs.commit_ns_max + world->knobs.read_ns_max) + 2 * SIM_MS));
+                    sim_upto(world, 2 * (world->knobs.commit_ns_max + world->knobs.read_ns_max) +
+                                        (all->teases > 0 ? 30 : 2) * SIM_MS));
     }
-    if (all->what == DO_STOP) { /* while its messages are on their way, if we are lucky */
+    if (all->teases > 0 && all->what == DO_NOTHING) {
+        pause_again(world);
+    }
+    if (all->what == DO_STOP || all->teases > 0) { /* while its messages are on their way, if we are lucky */
         sim_wake_in(world, &all->actor, sim_upto(world, 10 * SIM_MS));
         return;
     }
@@ -377,6 +492,7 @@ static void next_run(sim_world *world)
                  : sim_chance(world, 500) ? BYSTANDERS
                                           : DOOMED;
     run->space = run->space == DOOMED && all->is_doomed ? BYSTANDERS : run->space;
+    run->is_eager = all->has_work && run->space != DOOMED && sim_chance(world, 700);
     (void)snprintf(run->name, sizeof run->name, "crowd-%zu", all->run_count);
     all->what = DO_START_RUN;
     all->index = all->run_count++;
@@ -396,6 +512,9 @@ static void next_batch(sim_world *world)
                                 : SIM_BATCH_DELETE;
     if (batch->kind == SIM_BATCH_OPTIONS && all->has_options) {
         batch->kind = SIM_BATCH_SIGNAL; /* one per world: its events do not tell whose they are */
+    }
+    if (all->has_work && sim_chance(world, 750)) {
+        sim_work_choose(world, batch);
     }
     all->has_options = all->has_options || batch->kind == SIM_BATCH_OPTIONS;
     all->has_resets = all->has_resets || batch->kind == SIM_BATCH_RESET; /* which take signals along */
@@ -446,7 +565,10 @@ static void choose(sim_world *world)
     all->what = DO_NOTHING;
     all->index = open;
     if (world->is_healed) {
-        all->what = has_open ? DO_SHOW : find_unended(all, &all->index) ? DO_TERMINATE : DO_NOTHING;
+        all->what = has_open                                   ? DO_SHOW
+                    : sim_work_find_unseen(world, &all->index) ? DO_LOOK
+                    : find_unended(all, &all->index)           ? DO_TERMINATE
+                                                               : DO_NOTHING;
     } else if (all->run_count < 3 || (all->run_count < SIM_CROWD_MAX && chance < 35)) {
         next_run(world);
     } else if (has_open && chance < 55) {
@@ -457,6 +579,10 @@ static void choose(sim_world *world)
         all->what = DO_DELETE_NAMESPACE;
     } else if (chance < 68) {
         all->what = chance < 65 ? DO_ADD : DO_REMOVE;
+    } else if (chance < 76 && sim_work_find_unseen(world, &all->index)) {
+        all->what = DO_LOOK;
+    } else if (chance < 86 && next_pause(world)) {
+        return;
     } else if (all->count < SIM_BATCHES_MAX) {
         next_batch(world);
     }
@@ -483,6 +609,7 @@ void sim_batches_init(sim_world *world)
     sim_batches *all = &world->batches;
     all->is_on = world->knobs.has_batches;
     if (all->is_on) {
+        all->has_work = sim_chance(world, 500);
         all->actor.wake = wake;
         sim_wake_in(world, &all->actor, sim_upto(world, 200 * SIM_MS));
     }

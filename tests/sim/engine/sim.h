@@ -540,13 +540,30 @@ typedef enum sim_batch_kind {
     SIM_BATCH_TERMINATE,
     SIM_BATCH_DELETE,
     SIM_BATCH_RESET,
-    SIM_BATCH_ATTRIBUTE /* signals, by a query that may become wrong */
+    SIM_BATCH_ATTRIBUTE, /* signals, by a query that may become wrong */
+    SIM_BATCH_UNPAUSE,   /* from here on: about activities (work.c) */
+    SIM_BATCH_ACTIVITY_RESET,
+    SIM_BATCH_ACTIVITY_OPTIONS
 } sim_batch_kind;
+
+/* The activity of a run of the crowd. Marks number what the client has sent and heard; 0 = never. */
+typedef struct sim_crowd_work {
+    char token[HF_TOKEN_LEN]; /* of the workflow task that schedules it, then of its first attempt */
+    size_t token_len;
+    uint64_t known;       /* the client has learned that it is there ... */
+    uint64_t failed;      /* ... and that its first attempt has failed */
+    uint64_t pause_sent;  /* the last pause */
+    uint64_t pause_heard; /* ... and its answer: it was paused then */
+    uint64_t looked;      /* it was described, or is gone */
+    int pauses;           /* that were acknowledged: before each it was not paused */
+} sim_crowd_work;
 
 typedef struct sim_crowd_run {
     char name[SIM_NAME_LEN];
     int space; /* index of its namespace */
     bool is_asked, is_acked, is_ended;
+    bool is_eager; /* its start asks for its first workflow task */
+    sim_crowd_work work;
 } sim_crowd_run;
 
 typedef struct sim_batch {
@@ -562,6 +579,12 @@ typedef struct sim_batch {
     int64_t stopped_at; /* wall ns: its stop was acknowledged */
     int32_t state;      /* as it was last described */
     int64_t acted;      /* the same: on so many runs */
+    int64_t refused;    /* the same: runs that have refused it */
+    uint64_t sent;      /* mark: it was sent for the first time ... */
+    uint64_t over;      /* ... and is known to have ended; 0 = not yet */
+    bool is_complete;   /* the same: it has reached all of its runs */
+    bool keeps_paused;  /* a reset of activities that unpauses none */
+    bool is_by_type;    /* about the activities of a type; else about all */
 } sim_batch;
 
 typedef struct sim_batches {
@@ -580,6 +603,11 @@ typedef struct sim_batches {
     bool has_options; /* some batch changes options ... */
     bool is_doomed;   /* a namespace is to be deleted */
     bool is_gone;     /* it was registered again after that */
+    bool has_work;    /* runs of the crowd have activities, and most batches are about these */
+    uint64_t marks;   /* things that the client has sent and heard, in their order */
+    size_t pause;     /* number of the last pause */
+    size_t teased;    /* the run that it was for, which gets ... */
+    int teases;       /* ... so many more in a row */
 } sim_batches;
 
 /* ---- The world --------------------------------------------------------------------------------------------------------------- */
