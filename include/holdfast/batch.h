@@ -19,7 +19,8 @@ typedef enum hf_batch_kind {
     HF_BATCH_DELETE,
     HF_BATCH_RESET,                  /* .point */
     HF_BATCH_UNPAUSE_ACTIVITIES = 7, /* .activity_type */
-    HF_BATCH_RESET_ACTIVITIES = 9    /* .activity_type */
+    HF_BATCH_ACTIVITY_OPTIONS,       /* .activity_type; .start_to_close and the options behind it, at least one */
+    HF_BATCH_RESET_ACTIVITIES        /* .activity_type */
 } hf_batch_kind;
 
 typedef enum hf_batch_state {
@@ -46,6 +47,13 @@ typedef struct hf_batch_options {
     hf_reset_point point;       /* HF_RESET_FIRST or HF_RESET_LAST; HF_RESET_NOWHERE = HF_RESET_LAST */
     const char *activity_type;  /* activities of this type; NULL = all */
     const char *const *run_ids; /* a run for each of .ids; NULL = the current ones, also in place of one of them */
+    /* Of HF_BATCH_ACTIVITY_OPTIONS, for activities that have not ended; as in hf_activity_options, but 0 = as it is. */
+    hf_span start_to_close;    /* HF_SPAN_UNLIMITED = none */
+    hf_span schedule_to_close; /* the same */
+    hf_span schedule_to_start; /* the same */
+    hf_span heartbeat;         /* the same */
+    int attempts_max;          /* HF_UNLIMITED; HF_OFF = 1 */
+    bool original;             /* in place of these: the options with which the workflow scheduled them */
 } hf_batch_options;
 
 typedef struct hf_batch_stop_options {
@@ -82,7 +90,8 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_delete_with(hf_execution *execution, const hf_delete_options *options);
 
 /* Starts an operation on many workflows; it is durable when the call returns, and has only begun. Fails: HF_ERR_EXISTS: there is a batch with
- * this id; HF_ERR_INVALID: neither or both of .query and .ids, .run_ids without .ids, a wrong query (the sentence names the column), no .signal;
+ * this id; HF_ERR_INVALID: neither or both of .query and .ids, .run_ids without .ids, a wrong query (the sentence names the column), no .signal,
+ * no option for activities or an .original beside one;
  * HF_ERR_LIMIT: 64 batches of the namespace are under way; HF_ERR_NOT_FOUND: there is no such namespace. The rest as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_batch_start_with(hf_service *service, const char *id, hf_batch_kind kind,
                                                  const hf_batch_options *options);

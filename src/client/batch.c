@@ -1,4 +1,5 @@
 /* hf_delete and hf_batch_*: each is one call of the service; a list is one for each page. */
+#include "base/span.h"
 #include "client/errand.h"
 #include "fiber/verbs.h"
 #include "service/batch_kind.h"
@@ -41,7 +42,33 @@ typedef struct operations {
     hf_pb_batch_operation_reset reset;
     hf_pb_batch_operation_unpause_activities unpause;
     hf_pb_batch_operation_reset_activities reset_activities;
+    hf_pb_batch_operation_update_activity_options activity_options;
+    hf_pb_activity_options options; /* of these */
+    hf_pb_retry_policy policy;
+    hf_pb_field_mask mask;
+    hf_str paths[5];
 } operations;
+
+static bool changes_activities(const hf_batch_options *o)
+{
+    return o->start_to_close.ns != 0 || o->schedule_to_close.ns != 0 || o->schedule_to_start.ns != 0 ||
+           o->heartbeat.ns != 0 || o->attempts_max != 0;
+}
+
+static hf_status check_activity_options(hf_op *op, const hf_batch_options *o)
+{
+    static const char VERB[] = "hf_batch_start";
+    HF_TRY(hf_span_check(op, VERB, ".start_to_close", o->start_to_close, 0));
+    HF_TRY(hf_span_check(op, VERB, ".schedule_to_close", o->schedule_to_close, 0));
+    HF_TRY(hf_span_check(op, VERB, ".schedule_to_start", o->schedule_to_start, 0));
+    HF_TRY(hf_span_check(op, VERB, ".heartbeat", o->heartbeat, 0));
+    HF_TRY(hf_number_check(op, VERB, ".attempts_max", o->attempts_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED));
+    return changes_activities(o) != o->original
+               ? HF_OK
+               : hf_fail_at(op, HF_ERR_INVALID, VERB,
+                            "hf_batch_start: a batch of activity options needs one, as .start_to_close, or .original, "
+                            "and not both");
+}
 
 static hf_status check(hf_op *op, hf_batch_kind kind, const hf_batch_options *o)
 {
@@ -66,6 +93,9 @@ static hf_status check(hf_op *op, hf_batch_kind kind, const hf_batch_options *o)
     }
     if (kind == HF_BATCH_SIGNAL && o->signal == NULL) {
         return hf_fail_at(op, HF_ERR_INVALID, VERB, "hf_batch_start: a batch of signals needs .signal, its name");
+    }
+    if (kind == HF_BATCH_ACTIVITY_OPTIONS) {
+        HF_TRY(check_activity_options(op, o));
     }
     if ((unsigned)o->point > HF_RESET_LAST) {
         return hf_fail_at(op, HF_ERR_INVALID, VERB, "hf_batch_start: .point is %d, which is not an hf_reset_point",
@@ -93,6 +123,41 @@ static const hf_str WHO = {"client", 6};
     }
 SET_ACTIVITIES(unpause, hf_pb_batch_operation_unpause_activities, HF_PB_BATCH_OPERATION_UNPAUSE_ACTIVITIES)
 SET_ACTIVITIES(reset, hf_pb_batch_operation_reset_activities, HF_PB_BATCH_OPERATION_RESET_ACTIVITIES)
+SET_ACTIVITIES(those, hf_pb_batch_operation_update_activity_options, HF_PB_BATCH_OPERATION_UPDATE_ACTIVITY_OPTIONS)
+
+static void set_limit(operations *all, hf_span span, const char *path, hf_pb_duration *to)
+{
+    if (span.ns != 0) {
+        *to = hf_pb_duration_of(hf_nanoseconds(span.ns != HF_SPAN_UNLIMITED.ns ? span.ns : 0)); /* 0 = none */
+        all->mask.paths.items[all->mask.paths.count++] = hf_str_of(path);
+    }
+}
+
+static void set_activity_options(operations *all, const hf_batch_options *o)
+{
+    hf_pb_activity_options *options = &all->options;
+    set_those(&all->activity_options, o);
+    all->activity_options.restore_original = o->original;
+    if (o->original) {
+        return;
+    }
+    *options = (hf_pb_activity_options){.retry_policy = NULL};
+    all->mask = (hf_pb_field_mask){.paths = {all->paths, 0}};
+    set_limit(all, o->start_to_close, "start_to_close_timeout", &options->start_to_close_timeout);
+    set_limit(all, o->schedule_to_close, "schedule_to_close_timeout", &options->schedule_to_close_timeout);
+    set_limit(all, o->schedule_to_start, "schedule_to_start_timeout", &options->schedule_to_start_timeout);
+    set_limit(all, o->heartbeat, "heartbeat_timeout", &options->heartbeat_timeout);
+    if (o->attempts_max != 0) {
+        all->policy = (hf_pb_retry_policy){.maximum_attempts = o->attempts_max == HF_UNLIMITED ? 0
+                                                               : o->attempts_max == HF_OFF     ? 1
+                                                                                               : o->attempts_max};
+        options->retry_policy = &all->policy;
+        all->mask.paths.items[all->mask.paths.count++] = HF_STR("retry_policy.maximum_attempts");
+    }
+    hf_assert(all->mask.paths.count > 0 && all->mask.paths.count <= HF_COUNT_OF(all->paths));
+    all->activity_options.activity_options = options;
+    all->activity_options.update_mask = &all->mask;
+}
 
 /* Puts the operation into the request. False: there is no such kind. */
 static bool set_operation(hf_errand *e, hf_batch_kind kind, const hf_batch_options *o, operations *all,
@@ -121,6 +186,11 @@ static bool set_operation(hf_errand *e, hf_batch_kind kind, const hf_batch_optio
         set_unpause(&all->unpause, o);
         request->operation_case = HF_PB_START_BATCH_OPERATION_REQUEST_UNPAUSE_ACTIVITIES_OPERATION;
         request->unpause_activities_operation = &all->unpause;
+        return true;
+    case HF_BATCH_ACTIVITY_OPTIONS:
+        set_activity_options(all, o);
+        request->operation_case = HF_PB_START_BATCH_OPERATION_REQUEST_UPDATE_ACTIVITY_OPTIONS_OPERATION;
+        request->update_activity_options_operation = &all->activity_options;
         return true;
     case HF_BATCH_RESET_ACTIVITIES:
         set_reset(&all->reset_activities, o);

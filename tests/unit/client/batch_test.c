@@ -112,6 +112,59 @@ static void batches_act(void **state)
     scene_run(acts);
 }
 
+static int attempts_of(scene *s, const char *id, hf_time *ret_expires)
+{
+    HF_AUTO(hf_execution_free) hf_execution *w = NULL;
+    HF_AUTO(hf_description_free) hf_description *it = NULL;
+    HF_CHECK(hf_execution_new(s->service, id, &w) == HF_OK && hf_describe(w, &it) == HF_OK && it->activity_count == 1);
+    *ret_expires = it->activity_count == 1 ? it->activities[0].expires : (hf_time){0};
+    return it->activity_count == 1 ? it->activities[0].attempts_max : -1;
+}
+
+static hf_status changes(scene *s)
+{
+    hf_time before = {0};
+    hf_time now = {0};
+    HF_AUTO(hf_execution_free) hf_execution *w = scene_start(s);
+    const scene_task *task = scene_poll(s);
+    scene_reply reply = {0};
+    scene_activity(s, &reply, "a1", 3);
+    scene_complete(s, task, &reply);
+    HF_CHECK(attempts_of(s, "w", &before) == 3);
+    HF_TRY(hf_batch_start(s->service, "more", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'",
+                          .schedule_to_close = hf_seconds(2000), .start_to_close = hf_seconds(100),
+                          .schedule_to_start = hf_seconds(300), .heartbeat = hf_seconds(20), .attempts_max = 7));
+    hf_batch_info info = wait_for(s, "more");
+    HF_CHECK_SAY(info.kind == HF_BATCH_ACTIVITY_OPTIONS && info.complete == 1 && info.failed == 0, "%s", info.why);
+    HF_CHECK(attempts_of(s, "w", &now) == 7 && now.ns == before.ns + hf_seconds(1000).ns);
+    HF_TRY(hf_batch_start(s->service, "once", HF_BATCH_ACTIVITY_OPTIONS, .ids = (const char *const[]){"w"},
+                          .id_count = 1, .activity_type = "charge", .attempts_max = HF_OFF));
+    HF_CHECK(wait_for(s, "once").failed == 0 && attempts_of(s, "w", &now) == 1);
+    HF_CHECK(now.ns == before.ns + hf_seconds(1000).ns);
+    HF_TRY(hf_batch_start(s->service, "other", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'",
+                          .activity_type = "another", .attempts_max = HF_UNLIMITED));
+    HF_CHECK(wait_for(s, "other").failed == 0 && attempts_of(s, "w", &now) == 1);
+    HF_TRY(hf_batch_start(s->service, "all", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'",
+                          .attempts_max = HF_UNLIMITED, .schedule_to_close = HF_SPAN_UNLIMITED));
+    HF_CHECK(wait_for(s, "all").failed == 0 && attempts_of(s, "w", &now) == 0 && now.ns == 0);
+    HF_TRY(
+        hf_batch_start(s->service, "back", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'", .original = true));
+    HF_CHECK(wait_for(s, "back").failed == 0 && attempts_of(s, "w", &now) == 3 && now.ns == before.ns);
+    HF_CHECK(hf_batch_start(s->service, "x", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'") == HF_ERR_INVALID);
+    HF_CHECK(strstr(hf_error_text(), "as .start_to_close, or .original") != NULL);
+    HF_CHECK(hf_batch_start(s->service, "x", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'", .original = true,
+                            .attempts_max = 2) == HF_ERR_INVALID);
+    HF_CHECK(hf_batch_start(s->service, "x", HF_BATCH_ACTIVITY_OPTIONS, .query = "WorkflowId = 'w'",
+                            .heartbeat = hf_nanoseconds(5)) == HF_ERR_INVALID);
+    return HF_OK;
+}
+
+static void a_batch_gives_activities_other_options(void **state)
+{
+    (void)state;
+    scene_run(changes);
+}
+
 /* A list names runs, too: older ones, and the current one where none is named. Runs of a list that are not there need nothing. */
 static hf_status lists(scene *s)
 {
@@ -252,6 +305,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(batches_act),
+        cmocka_unit_test(a_batch_gives_activities_other_options),
         cmocka_unit_test(a_batch_takes_a_list_of_runs),
         cmocka_unit_test(a_batch_that_is_stopped_reaches_no_other_run),
         cmocka_unit_test(what_is_wrong_is_said),
