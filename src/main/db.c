@@ -240,6 +240,9 @@ static int stats_of_file(hf_source *source, bool json)
         if (request.status != HF_OK) {
             return hf_complain(HF_EXIT_DAMAGED, "%s", request.op.message);
         }
+        if (hf_takes_long()) {
+            hf_progress("counting rows ...");
+        }
     } while (request.more);
     hf_pb_admin_stats stats = {.commits = source->peek.store->ops->last_commit(source->peek.store)};
     hf_admin_stats_of(&request.stats, &stats);

@@ -56,14 +56,19 @@ void hf_progress(const char *format, ...)
     is_shown = true;
 }
 
-/* A file at rest is read run by run, so that a million of them take some seconds. */
-void hf_progress_runs(uint64_t looked)
+bool hf_takes_long(void)
 {
     static int64_t since_ns;
     hf_env *env = hf_env_posix();
     int64_t now_ns = env->ops->now(env).ns;
     since_ns = since_ns != 0 ? since_ns : now_ns;
-    if (now_ns - since_ns >= hf_seconds(1).ns) {
+    return now_ns - since_ns >= hf_seconds(1).ns;
+}
+
+/* A file at rest is read run by run, so that a million of them take some seconds. */
+void hf_progress_runs(uint64_t looked)
+{
+    if (hf_takes_long()) {
         hf_progress("looked at %llu runs", (unsigned long long)looked);
     }
 }

@@ -168,7 +168,9 @@ void hf_input_free(hf_input *input);
 int hf_complain(int code, const char *format, ...) HF_PRINTF(2, 3);
 /* One line of progress that writes over itself; only on a terminal. NULL ends it. */
 void hf_progress(const char *format, ...) HF_PRINTF(1, 2);
-/* The same for a walk over runs: what is over within a second of the first call shows nothing. */
+/* Whether a second has passed since the first call of this. What is over sooner needs no progress. */
+bool hf_takes_long(void);
+/* Progress of a walk over runs, if that takes long. */
 void hf_progress_runs(uint64_t looked);
 
 /* ---- put.c: texts for people ----------------------------------------------------------------------------------------------- */
