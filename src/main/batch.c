@@ -30,6 +30,7 @@ static const struct {
     {"reset", HF_BATCH_RESET},
     {"unpause-activities", HF_BATCH_UNPAUSE_ACTIVITIES},
     {"reset-activities", HF_BATCH_RESET_ACTIVITIES},
+    {"activity-options", HF_BATCH_ACTIVITY_OPTIONS},
 };
 
 static const char *kind_name(int32_t kind)
@@ -402,18 +403,63 @@ static bool take_which(const hf_tool_args *args, chosen *list)
     return true;
 }
 
+/* ---- Options of activities ---- */
+
+/* 0 = it was not given. */
+typedef struct limits {
+    hf_span start_to_close, schedule_to_close, heartbeat;
+    int attempts;
+} limits;
+
+static bool take_limit(const char *option, const char *word, hf_span *ret_span)
+{
+    int64_t ns = 0;
+    if (word == NULL) {
+        return true;
+    }
+    if (!hf_retention_parse(hf_str_of(word), &ns)) {
+        (void)hf_complain(0, "%s %s is not a span: write it like 45s, 90m, 12h or 30d; 0 is none", option, word);
+        return false;
+    }
+    *ret_span = ns > 0 ? hf_nanoseconds(ns) : HF_SPAN_UNLIMITED;
+    return true;
+}
+
+static bool take_limits(const hf_tool_args *args, limits *ret_limits)
+{
+    char *end = NULL;
+    *ret_limits = (limits){.attempts = 0};
+    if (args->attempts != NULL) {
+        long number = strtol(args->attempts, &end, 10);
+        if (end == args->attempts || *end != '\0' || number < 0 || number > 1000000) {
+            (void)hf_complain(0, "--attempts %s is not a number of attempts; 0 is no limit", args->attempts);
+            return false;
+        }
+        ret_limits->attempts = number > 0 ? (int)number : HF_UNLIMITED;
+    }
+    return take_limit("--start-to-close", args->start_to_close, &ret_limits->start_to_close) &&
+           take_limit("--schedule-to-close", args->schedule_to_close, &ret_limits->schedule_to_close) &&
+           take_limit("--heartbeat", args->heartbeat, &ret_limits->heartbeat);
+}
+
 static int start_batch(const hf_tool_args *args, hf_batch_kind kind, double rate, const chosen *list, hf_payload input)
 {
+    limits given;
+    if (!take_limits(args, &given)) {
+        return HF_EXIT_USAGE;
+    }
     hf_target target;
     int code = hf_target_open(&target, args);
     if (code != HF_EXIT_FINE) {
         return code;
     }
     hf_batch_info info = {0};
-    hf_status status =
-        hf_batch_start(target.service, args->words[1], kind, .query = args->word_count > 3 ? args->words[3] : NULL,
-                       .ids = list->ids, .run_ids = list->runs, .id_count = list->count, .rate = rate,
-                       .reason = args->reason, .signal = args->signal, .input = input, .namespace_ = args->namespace_);
+    hf_status status = hf_batch_start(
+        target.service, args->words[1], kind, .query = args->word_count > 3 ? args->words[3] : NULL, .ids = list->ids,
+        .run_ids = list->runs, .id_count = list->count, .rate = rate, .reason = args->reason, .signal = args->signal,
+        .input = input, .namespace_ = args->namespace_, .activity_type = args->activity_type,
+        .start_to_close = given.start_to_close, .schedule_to_close = given.schedule_to_close,
+        .heartbeat = given.heartbeat, .attempts_max = given.attempts, .original = args->original);
     if (status == HF_OK) {
         status = await(target.service, args, &info);
     }
@@ -430,8 +476,8 @@ int hf_cmd_batch_start(const hf_tool_args *args)
     }
     if (kind == HF_COUNT_OF(KINDS)) {
         return hf_complain(HF_EXIT_USAGE,
-                           "%s is not a kind: terminate, cancel, signal, delete, reset, unpause-activities or "
-                           "reset-activities",
+                           "%s is not a kind: terminate, cancel, signal, delete, reset, unpause-activities, "
+                           "reset-activities or activity-options",
                            args->words[2]);
     }
     if (end != NULL && (*end != '\0' || end == args->rate || !(rate > 0))) {

@@ -22,38 +22,44 @@ enum {
 typedef struct hf_tool_args {
     const char *words[4]; /* TARGET or FILE first: the arguments that are not options */
     int word_count;
-    bool json;               /* --json */
-    bool deep;               /* --deep */
-    bool all;                /* --all */
-    bool full;               /* --full */
-    bool first;              /* --first */
-    bool last;               /* --last */
-    bool follow;             /* --follow */
-    bool stuck;              /* --stuck */
-    bool once;               /* --once */
-    bool current;            /* --current */
-    bool damaged;            /* --damaged */
-    const char *id;          /* --id ID */
-    const char *queue;       /* --queue NAME */
-    const char *timeout;     /* --timeout SPAN */
-    const char *event;       /* --event N */
-    const char *activity;    /* --activity ID */
-    const char *run;         /* --run ID */
-    const char *out;         /* -o DIR */
-    const char *limit;       /* --limit N */
-    const char *signal;      /* --signal NAME */
-    const char *input;       /* --input JSON */
-    const char *rate;        /* --rate N */
-    const char *reason;      /* --reason TEXT */
-    const char *from;        /* --from N */
-    const char *ids;         /* --ids @FILE or - */
-    const char *description; /* --description TEXT */
-    const char *owner;       /* --owner EMAIL */
-    const char *retention;   /* --retention SPAN */
-    const char *state;       /* --state STATE */
-    const char *namespace_;  /* --namespace NS; "default" */
-    bool has_namespace;      /* --namespace was given */
-    char **each;             /* values of the option that may come again: --id ID of a batch, --data KEY=VALUE */
+    bool json;                     /* --json */
+    bool deep;                     /* --deep */
+    bool all;                      /* --all */
+    bool full;                     /* --full */
+    bool first;                    /* --first */
+    bool last;                     /* --last */
+    bool follow;                   /* --follow */
+    bool stuck;                    /* --stuck */
+    bool once;                     /* --once */
+    bool current;                  /* --current */
+    bool damaged;                  /* --damaged */
+    const char *id;                /* --id ID */
+    const char *queue;             /* --queue NAME */
+    const char *timeout;           /* --timeout SPAN */
+    const char *event;             /* --event N */
+    const char *activity;          /* --activity ID */
+    const char *run;               /* --run ID */
+    const char *out;               /* -o DIR */
+    const char *limit;             /* --limit N */
+    const char *signal;            /* --signal NAME */
+    const char *input;             /* --input JSON */
+    const char *rate;              /* --rate N */
+    const char *activity_type;     /* --activity-type NAME */
+    const char *start_to_close;    /* --start-to-close SPAN */
+    const char *schedule_to_close; /* --schedule-to-close SPAN */
+    const char *heartbeat;         /* --heartbeat SPAN */
+    const char *attempts;          /* --attempts N */
+    bool original;                 /* --original */
+    const char *reason;            /* --reason TEXT */
+    const char *from;              /* --from N */
+    const char *ids;               /* --ids @FILE or - */
+    const char *description;       /* --description TEXT */
+    const char *owner;             /* --owner EMAIL */
+    const char *retention;         /* --retention SPAN */
+    const char *state;             /* --state STATE */
+    const char *namespace_;        /* --namespace NS; "default" */
+    bool has_namespace;            /* --namespace was given */
+    char **each;                   /* values of the option that may come again: --id ID of a batch, --data KEY=VALUE */
     size_t each_count;
 } hf_tool_args;
 

@@ -111,6 +111,13 @@ script() # TARGET
 0 list $target "WorkflowId = 'three'"
 0 count $target "WorkflowId IN ('four', 'five')"
 0 batch show $target lines
+0 batch start $target longer activity-options "WorkflowId = 'two'" --start-to-close 90m --attempts 0 --activity-type buy --json
+0 batch start $target back activity-options --id two --original
+2 batch start $target other activity-options --id two
+2 batch start $target other activity-options --id two --heartbeat soon
+2 batch start $target other activity-options --id two --attempts some
+2 batch start $target other activity-options --id two --original --attempts 3
+0 batch start $target calm unpause-activities --id two --activity-type buy
 2 batch start $target other terminate
 2 batch start $target other terminate "WorkflowId = 'two'" --id two
 2 batch start $target other terminate --ids two
