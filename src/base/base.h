@@ -30,6 +30,7 @@
 #define HF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HF_NOINLINE __attribute__((noinline))
+#define HF_ALWAYS_INLINE __attribute__((always_inline)) inline
 #define HF_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define HF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define HF_CONTAINER_CONST(ptr, type, member) ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))

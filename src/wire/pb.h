@@ -115,6 +115,17 @@ typedef enum hf_pb_shape {
     HF_PB_MAP     /* repeated entry messages */
 } hf_pb_shape;
 
+/* How the encoder writes a field: by its kind, or as a list. */
+typedef enum hf_pb_put {
+    HF_PB_PUT_STR,   /* text, bytes */
+    HF_PB_PUT_64,    /* a varint of 64 bits */
+    HF_PB_PUT_32,    /* a varint with sign of 32 bits: int32, enum */
+    HF_PB_PUT_CHILD, /* a message */
+    HF_PB_PUT_TIME,  /* timestamp, duration */
+    HF_PB_PUT_LIST,  /* repeated, maps */
+    HF_PB_PUT_NUMBER /* any other number */
+} hf_pb_put;
+
 /* The form of a message in JSON. */
 typedef enum hf_pb_look {
     HF_PB_LOOK_OBJECT, /* its fields */
@@ -133,8 +144,10 @@ typedef struct hf_pb_field {
     uint8_t kind;         /* hf_pb_kind */
     uint8_t shape;        /* hf_pb_shape */
     uint8_t probe_shift;  /* bits of the word at `probe` that do not belong to the probed value */
-    uint16_t probe;   /* offset of a value that is zero when the field is absent: number, length, pointer, count, has */
+    uint16_t
+        probe; /* offset of a value that is zero when the field is absent: number, length, pointer, count, has; the case of a oneof */
     uint8_t list_idx; /* lists and maps: index among the lists and maps of the message, from 0 */
+    uint8_t put;      /* hf_pb_put */
     union {
         const hf_pb_type *type; /* messages and map entries */
         const hf_pb_enum *set;  /* enums */

@@ -154,15 +154,25 @@ static inline size_t hf_pb_varint_len(uint64_t value)
     return ((size_t)(63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
 }
 
-/* There must be room for HF_PB_VARINT_LEN_MAX bytes. */
+/* There must be room for HF_PB_VARINT_LEN_MAX bytes; those behind the varint may change. */
 static inline uint8_t *hf_pb_set_varint(uint8_t *at, uint64_t value)
 {
-    while (value >= 0x80) {
+    if (HF_LIKELY(value < 0x80)) {
+        *at = (uint8_t)value;
+        return at + 1;
+    }
+    while (HF_UNLIKELY(value >> 56 != 0)) { /* at most twice */
         *at++ = (uint8_t)(value | 0x80);
         value >>= 7;
     }
-    *at++ = (uint8_t)value;
-    return at;
+    /* Eight groups of seven bits go to eight bytes in three steps: two of 28 bits, four of 14, eight of 7. */
+    uint64_t bits = (value & UINT64_C(0x00fffffff0000000)) << 4 | (value & UINT64_C(0x0fffffff));
+    bits = (bits & UINT64_C(0x0fffc0000fffc000)) << 2 | (bits & UINT64_C(0x00003fff00003fff));
+    bits = (bits & UINT64_C(0x3f803f803f803f80)) << 1 | (bits & UINT64_C(0x007f007f007f007f));
+    size_t len = hf_pb_varint_len(value);
+    bits |= UINT64_C(0x8080808080808080) >> (72 - 8 * len) & UINT64_C(0x0080808080808080);
+    (void)hf_pb_set64(at, bits);
+    return at + len;
 }
 
 #endif

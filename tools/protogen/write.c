@@ -155,21 +155,42 @@ static int probe_shift(const field *f)
     return is_byte ? 56 : is_short ? 32 : 0;
 }
 
+/* hf_pb_put of a field. */
+static const char *put_of(const field *f)
+{
+    static const struct {
+        const char *kind, *put;
+    } PUTS[] = {
+        {"STRING", "STR"}, {"BYTES", "STR"},     {"INT64", "64"},       {"UINT64", "64"},     {"INT32", "32"},
+        {"ENUM", "32"},    {"MESSAGE", "CHILD"}, {"TIMESTAMP", "TIME"}, {"DURATION", "TIME"},
+    };
+    for (size_t i = 0; i < sizeof PUTS / sizeof *PUTS && !f->is_list; i++) {
+        if (strcmp(f->kind, PUTS[i].kind) == 0) {
+            return PUTS[i].put;
+        }
+    }
+    return f->is_list ? "LIST" : "NUMBER";
+}
+
 static void write_field_row(FILE *out, const def *d, size_t place, unsigned list_idx)
 {
     const field *f = &d->fields[place];
     unsigned number = (unsigned)f->number << 3 | (unsigned)wire_of(f);
     unsigned tag = number < 0x80 ? number : ((number & 0x7f) | 0x80 | number >> 7 << 8);
-    fprintf(out, "    {.number = %d, .tag = 0x%x, .tag_len = %d, .kind = HF_PB_%s, .shape = HF_PB_%s,\n", f->number,
-            tag, number < 0x80 ? 1 : 2, f->kind,
-            f->is_map          ? "MAP"
-            : f->is_list       ? "LIST"
-            : f->oneof != NULL ? "ONEOF"
-                               : "SINGLE");
-    fprintf(out, "     .offset = offsetof(hf_pb_%s, %s), .probe = offsetof(hf_pb_%s, %s)%s, .probe_shift = %d", d->c,
-            f->name, d->c, f->name, probe_in(f), probe_shift(f));
+    fprintf(
+        out,
+        "    {.number = %d, .tag = 0x%x, .tag_len = %d, .kind = HF_PB_%s, .put = HF_PB_PUT_%s, .shape = HF_PB_%s,\n",
+        f->number, tag, number < 0x80 ? 1 : 2, f->kind, put_of(f),
+        f->is_map          ? "MAP"
+        : f->is_list       ? "LIST"
+        : f->oneof != NULL ? "ONEOF"
+                           : "SINGLE");
+    fprintf(out, "     .offset = offsetof(hf_pb_%s, %s), .probe = offsetof(hf_pb_%s, ", d->c, f->name, d->c);
     if (f->oneof != NULL) {
-        fprintf(out, ", .case_offset = offsetof(hf_pb_%s, %s_case), .run = %zu", d->c, f->oneof, run_of(d, place));
+        fprintf(out, "%s_case), .probe_shift = 32, .case_offset = offsetof(hf_pb_%s, %s_case), .run = %zu", f->oneof,
+                d->c, f->oneof, run_of(d, place));
+    } else {
+        fprintf(out, "%s)%s, .probe_shift = %d", f->name, probe_in(f), probe_shift(f));
     }
     if (f->is_list) {
         fprintf(out, ", .list_idx = %u", list_idx);

@@ -108,23 +108,31 @@ typedef struct kinds {
 
 #define TAG_OF(number, wire) ((number)*8 + (wire))
 #define TAG_BYTES(tag) ((tag) < 128 ? (tag) : ((tag)&0x7f) | 0x80 | (tag) >> 7 << 8)
+#define PUT_OF(kind)                                                    \
+    ((kind) == HF_PB_STRING                            ? HF_PB_PUT_STR  \
+     : (kind) == HF_PB_INT64 || (kind) == HF_PB_UINT64 ? HF_PB_PUT_64   \
+     : (kind) == HF_PB_INT32                           ? HF_PB_PUT_32   \
+     : (kind) == HF_PB_DURATION                        ? HF_PB_PUT_TIME \
+                                                       : HF_PB_PUT_NUMBER)
 #define FIELD(number_, wire_, kind_, member_)                                                                       \
     .number = (number_), .tag = TAG_BYTES(TAG_OF(number_, wire_)), .tag_len = TAG_OF(number_, wire_) < 128 ? 1 : 2, \
     .kind = HF_PB_##kind_, .offset = offsetof(kinds, member_)
-#define SINGLE_OF(number_, wire_, kind_, member_)                                                        \
-    {                                                                                                    \
-        FIELD(number_, wire_, kind_, member_), .shape = HF_PB_SINGLE, .probe = offsetof(kinds, member_), \
-                                               .probe_shift = 64 - 8 * sizeof(((kinds *)0)->member_),    \
+#define SINGLE_OF(number_, wire_, kind_, member_)                                                     \
+    {                                                                                                 \
+        FIELD(number_, wire_, kind_, member_), .shape = HF_PB_SINGLE, .put = PUT_OF(HF_PB_##kind_),   \
+                                               .probe = offsetof(kinds, member_),                     \
+                                               .probe_shift = 64 - 8 * sizeof(((kinds *)0)->member_), \
     }
-#define LIST_OF(number_, kind_, member_, idx_)                                                                      \
-    {                                                                                                               \
-        FIELD(number_, 2, kind_, member_), .shape = HF_PB_LIST, .probe = offsetof(kinds, member_) + sizeof(void *), \
-                                           .list_idx = (idx_),                                                      \
+#define LIST_OF(number_, kind_, member_, idx_)                                                                     \
+    {                                                                                                              \
+        FIELD(number_, 2, kind_, member_), .shape = HF_PB_LIST, .put = HF_PB_PUT_LIST,                             \
+                                           .probe = offsetof(kinds, member_) + sizeof(void *), .list_idx = (idx_), \
     }
-#define ONEOF_OF(number_, wire_, kind_, member_, run_)                                                         \
-    {                                                                                                          \
-        FIELD(number_, wire_, kind_, member_), .shape = HF_PB_ONEOF, .case_offset = offsetof(kinds, one_case), \
-                                               .run = (run_),                                                  \
+#define ONEOF_OF(number_, wire_, kind_, member_, run_)                                                               \
+    {                                                                                                                \
+        FIELD(number_, wire_, kind_, member_), .shape = HF_PB_ONEOF, .put = PUT_OF(HF_PB_##kind_),                   \
+                                               .case_offset = offsetof(kinds, one_case),                             \
+                                               .probe = offsetof(kinds, one_case), .probe_shift = 32, .run = (run_), \
     }
 
 static const hf_pb_field KINDS_FIELDS[] = {
