@@ -62,6 +62,20 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
     return HF_OK;
 }
 
+/* Takes the slot, too. */
+static void hand_on(hf_worker *worker, hf_wtask *task)
+{
+    if (hf_wf_cache_post(worker, task) != HF_OK) {
+        hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
+    }
+}
+
+/* The worker stops. What it cannot give back it plays if there is a slot: the drivers end after the pollers. */
+static bool may_play_late(hf_worker *worker)
+{
+    return worker->service->takes_nothing_back && hf_sem_try_acquire(worker->workflow_slots, 1) == HF_OK;
+}
+
 hf_status hf_poll_workflows(void *arg)
 {
     const hf_poller_seat *seat = arg;
@@ -81,11 +95,10 @@ hf_status hf_poll_workflows(void *arg)
         pause_ms = PAUSE_FIRST_MS;
         hf_assert(task->task->workflow_execution != NULL); /* poll_workflow has looked */
         status = hf_sem_acquire(worker->workflow_slots, 1);
-        if (status != HF_OK) { /* the worker stops: another one gets the task */
-            worker->service->ops->unwanted(worker->service, task->task->task_token);
-            hf_wtask_free(worker, task);
-        } else if (hf_wf_cache_post(worker, task) != HF_OK) {
-            hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
+        if (status == HF_OK || may_play_late(worker)) {
+            hand_on(worker, task);
+        } else { /* the worker stops: another one gets the task */
+            hf_wf_return(worker, task, HF_ERR_CLOSED);
         }
     }
     return HF_OK;

@@ -180,6 +180,9 @@ static hf_status work(hf_worker *worker)
     HF_TRY(hf_worker_shield_open(worker->rt, &shield));
     HF_TRY(hf_scope_open(&runs, .name = "workflows", .join = HF_JOIN_COLLECT));
     HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
+    hf_fiber *self = hf_enter(NULL);
+    worker->home = self->sched->index;
+    hf_leave(self);
     worker->runs = runs;
     worker->jobs = jobs;
     hf_status status = hf_wf_seats_fill(worker);
