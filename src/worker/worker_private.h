@@ -100,6 +100,7 @@ struct hf_worker {
     hf_str namespace_;
     hf_str identity;
     hf_str sticky_queue; /* queue of the tasks of cached runs; empty without a cache */
+    hf_str instance_key; /* names its polls to a service that takes nothing back; else empty */
     hf_list workflows;
     hf_list activities;
     hf_worker_options options; /* with the defaults filled in */
@@ -109,6 +110,8 @@ struct hf_worker {
     atomic_bool is_started;      /* by hf_worker_start: hf_worker_wait or hf_worker_free ends it ... */
     atomic_bool is_waited;       /* ... and one of them has begun to */
     atomic_bool has_pollers;     /* they were forked */
+    atomic_bool has_signed_off;  /* it polls no more */
+    atomic_int polls_count;      /* polls that are under way, at a service that takes nothing back */
     _Atomic(uint64_t) replays;   /* runs that were made again from their first event, so far */
     _Atomic(uint64_t) conflicts; /* workflow tasks whose code did not do what the history says, so far */
     _Atomic(uint64_t) dropped;   /* fibers of evicted runs that did not return, so far */
@@ -124,7 +127,7 @@ struct hf_worker {
     int seat_count;
     int home;                /* number of the scheduler that new drivers are sent to; set before there are runs */
     hf_scope *jobs;          /* activities */
-    hf_chan *ended;          /* while it stops: one of the two below has gone down */
+    hf_chan *ended;          /* while it stops: one of the two below, or of polls_count, has gone down */
     atomic_int runs_count;   /* runs in memory */
     atomic_int jobs_count;   /* activities that have not ended */
     hf_chan *hush;           /* closed: answers that were refused are no longer sent again */
