@@ -315,11 +315,10 @@ static void log_refusal(const hf_wf *wf, const hf_op *op, int32_t cause)
     }
 }
 
-static hf_status no_memory_to_answer(const hf_wf *wf, hf_op *op, const char *what)
+/* Whoever answers the step as failed logs it. */
+static hf_status no_memory_to_answer(hf_op *op, const char *what)
 {
-    hf_status status = hf_fail(op, HF_ERR_NOMEM, "no memory for %s", what);
-    log_refusal(wf, op, 0);
-    return status;
+    return hf_fail(op, HF_ERR_NOMEM, "no memory for %s", what);
 }
 
 /* The service has taken the commands: activities that they cancel, and that a worker of this process executes, are told
@@ -350,7 +349,7 @@ static hf_status answer_queries(hf_op *op, hf_wf *wf, hf_wtask *task, query_resu
         HF_ARENA_ARRAY(arena, hf_pb_respond_workflow_task_completed_request_query_results_entry, count);
     hf_pb_workflow_query_result *results = HF_ARENA_ARRAY(arena, hf_pb_workflow_query_result, count);
     if (entries == NULL || results == NULL) {
-        return no_memory_to_answer(wf, op, "the answers to queries");
+        return no_memory_to_answer(op, "the answers to queries");
     }
     for (size_t i = 0; i < count; i++) {
         HF_TRY(hf_wf_query(op, wf, task->task->queries.items[i].value, arena, &results[i]));
@@ -387,7 +386,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
     hf_wtask *next = hf_wtask_new(worker);
     hf_assert(!wf->is_lost); /* worker-K1 */
     if (next == NULL) {
-        return no_memory_to_answer(wf, op, "the answer to a workflow task");
+        return no_memory_to_answer(op, "the answer to a workflow task");
     }
     hf_pb_sticky_execution_attributes sticky = {0};
     hf_pb_task_queue queue = {0};
@@ -415,7 +414,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
     if (next->arena.status != HF_OK) {
         hf_wtask_free(worker, next);
-        return no_memory_to_answer(wf, op, "the commands");
+        return no_memory_to_answer(op, "the commands");
     }
     hf_status status = ask_on(op, worker, &call);
     if (status != HF_OK) {
@@ -494,6 +493,13 @@ static hf_status query_step(hf_wf *wf, hf_wtask *task)
     return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
 }
 
+static void answer_step_failed(const hf_wf *wf, const hf_wtask *task, const hf_op *why)
+{
+    hf_stuck_step step = {
+        .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt};
+    hf_wf_answer_failed(wf->worker, &step, why);
+}
+
 /* Plays one task and answers it. HF_OK: the run goes on, with `*ret_next` if it is not NULL. Frees the task. */
 static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
 {
@@ -517,15 +523,14 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else if (status == HF_OK) {
         status = answer_completed(&op, wf, task, &results, ret_next);
+        if (status == HF_ERR_NOMEM) { /* it was not sent, or not taken: the next attempt comes at once */
+            answer_step_failed(wf, task, &op);
+        }
     } else if (hf_wf_fails_run(wf, status)) {
         hf_wf_fail_run(wf, task, &op);
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
                status != HF_ERR_EVICTED) {
-        hf_wf_answer_failed(
-            worker,
-            &(hf_stuck_step){
-                .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt},
-            &op);
+        answer_step_failed(wf, task, &op);
     }
     end_task(wf, task);
     if (status == HF_OK && !wf->has_closed) {
