@@ -262,6 +262,7 @@ static hf_status open_now(void *arg)
     opened->guard.service.on_header_arg = o->on_header_arg;
     opened->guard.service.is_remote =
         o->place.scheme == HF_SCHEME_REMOTE || o->place.scheme == HF_SCHEME_OWNER || o->place.is_shared;
+    opened->guard.service.takes_nothing_back = o->place.scheme == HF_SCHEME_REMOTE;
     if (o->place.namespace_.len > 0) {
         memcpy(opened->namespace_, o->place.namespace_.data, o->place.namespace_.len); /* the parser knows its length */
         opened->guard.service.namespace_ = opened->namespace_;

@@ -344,7 +344,7 @@ static void remote_cancel(hf_service *service, uint64_t number)
     }
 }
 
-/* A server gives a task out again when its time is over. */
+/* A server gives a task out again when its time is over, or when it was answered as failed (takes_nothing_back). */
 static void remote_unwanted(hf_service *service, hf_str task_token)
 {
     (void)service;
@@ -474,7 +474,7 @@ hf_status hf_remote_open(hf_op *op, hf_env *env, const hf_remote_options *option
     if (remote == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a remote service");
     }
-    *remote = (hf_remote){.service = {.ops = &REMOTE_OPS, .is_remote = true},
+    *remote = (hf_remote){.service = {.ops = &REMOTE_OPS, .is_remote = true, .takes_nothing_back = true},
                           .env = env,
                           .memory = hf_env_memory(env),
                           .log = options->log,

@@ -92,6 +92,7 @@ void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_sh
     guard->service.namespace_ = service->namespace_;
     guard->service.is_remote = service->is_remote;
     guard->service.is_foreign = service->is_foreign;
+    guard->service.takes_nothing_back = service->takes_nothing_back;
     if (service->ops == &GUARD_OPS) {
         guard->marker = guard_of(service)->marker;
     }

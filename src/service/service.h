@@ -201,7 +201,8 @@ typedef struct hf_service_ops {
      * `unwanted` is called. If the call is done by now, nothing happens: numbers are never used again. The caller is a
      * guest (service-V4). */
     void (*cancel)(hf_service *service, uint64_t number);
-    /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. */
+    /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. A service with
+     * takes_nothing_back knows no such call. */
     void (*unwanted)(hf_service *service, hf_str task_token);
     /* Refuses new calls, ends all others, frees the service. Waits for the store, never for callers' code. */
     hf_status (*close)(hf_op *op, hf_service *service);
@@ -216,13 +217,14 @@ struct hf_service {
     const hf_codec *codec;    /* of the program, for the payloads of all calls; NULL = none */
     hf_header_hook on_header; /* of the program, for headers that go out; NULL = none */
     void *on_header_arg;
-    const char *namespace_; /* for calls that name none; NULL = "default"; lives as long as the service */
-    bool is_remote;         /* the engine is in another process: it may be out of reach for a while */
-    bool is_foreign;        /* it is not Holdfast's: it would ignore fields that only Holdfast has */
-    atomic_int workers;     /* workers that run on it: it cannot be closed before they end */
-    atomic_int executions;  /* handles that are not freed: it cannot be closed before they are */
-    atomic_int updates;     /* the same, handles of updates */
-    hf_guests guests;       /* threads that are inside cancel: service-V4 */
+    const char *namespace_;  /* for calls that name none; NULL = "default"; lives as long as the service */
+    bool is_remote;          /* the engine is in another process: it may be out of reach for a while */
+    bool is_foreign;         /* it is not Holdfast's: it would ignore fields that only Holdfast has */
+    bool takes_nothing_back; /* `unwanted` does nothing: a task that nobody plays has to be answered as failed */
+    atomic_int workers;      /* workers that run on it: it cannot be closed before they end */
+    atomic_int executions;   /* handles that are not freed: it cannot be closed before they are */
+    atomic_int updates;      /* the same, handles of updates */
+    hf_guests guests;        /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
     hf_witness *witnesses; /* see witness.h */
 };

@@ -23,7 +23,7 @@
 #define FIRST_PAUSE 20000000     /* ns before an answer is sent again; doubled every time ... */
 #define LONGEST_PAUSE 1000000000 /* ... up to this */
 
-enum { ANSWER_SECONDS = 10 };
+enum { ANSWER_SECONDS = 10, RETURN_SECONDS = 2 };
 
 typedef struct hf_activity_work activity;
 typedef struct hf_activity_own_failure verdict;
@@ -555,6 +555,31 @@ hf_status hf_activity_stand_in(activity *act, const activity *by)
     return arena->status;
 }
 
+/* There is no memory for it, or the worker takes nothing on. An attempt that is dropped would last until its timeout. */
+static void return_task(hf_worker *worker, hf_str token)
+{
+    if (!worker->service->takes_nothing_back) {
+        worker->service->ops->unwanted(worker->service, token);
+        return;
+    }
+    hf_arena arena;
+    hf_op op;
+    hf_call call;
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    HF_IGNORE(hf_shield_open(hf_seconds(RETURN_SECONDS), &shield)); /* without an answer it times out */
+    hf_op_init(&op);
+    hf_arena_init(&arena, worker->memory);
+    hf_pb_respond_activity_task_failed_request request = {
+        .namespace = worker->namespace_,
+        .identity = worker->identity,
+        .task_token = token,
+        .failure = hf_failure_application(&arena, hf_str_of(hf_status_name(HF_ERR_NOMEM)),
+                                          HF_STR("the worker that got this activity has no memory for it"), false)};
+    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request, &arena);
+    (void)hf_service_ask(&op, worker->service, &call);
+    hf_arena_deinit(&arena);
+}
+
 /* Enters it in the list of the busy ones and starts its fiber, which may have ended when this returns. On failure it is
  * freed. Fails: HF_ERR_NOMEM; HF_ERR_CANCELED: the worker takes nothing on. */
 static hf_status start(activity *act)
@@ -576,7 +601,7 @@ static hf_status start(activity *act)
     }
     if (status != HF_OK) {
         if (act->job == NULL) {
-            worker->service->ops->unwanted(worker->service, act->task->task_token);
+            return_task(worker, act->task->task_token);
         }
         hf_activity_release(act);
         hf_worker_count(worker, &worker->jobs_count, -1);
@@ -607,7 +632,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
 {
     activity *act = HF_ARENA_NEW(arena, activity);
     if (act == NULL) {
-        worker->service->ops->unwanted(worker->service, task->task_token);
+        return_task(worker, task->task_token);
         hf_arenas_give(&worker->arenas, arena);
         (void)hf_sem_release(worker->activity_slots, 1);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");

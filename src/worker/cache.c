@@ -338,11 +338,13 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
             .token = hf_arena_copy(arena, wf->at_work->task->task_token),
             .attempt = wf->at_work->task->attempt,
             .is_query = wf->at_work->task->query != NULL,
+            .seat = wf->seat,
             .since_ns = since,
         };
         is_found = arena->status == HF_OK;
         if (is_found) {
             give_up(cache, wf);
+            atomic_fetch_add(&worker->runs_count, 1); /* its own stays for as long as we have the lock */
             while (!hf_list_is_empty(&wf->tasks)) {
                 hf_list_push_back(left, hf_list_pop_front(&wf->tasks));
                 wf->posted--;
@@ -381,6 +383,23 @@ void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
         }
     }
     hf_spin_unlock(&cache->lock);
+}
+
+int hf_wf_cache_in_code(hf_worker *worker)
+{
+    hf_wf_cache *cache = &worker->cache;
+    int count = 0;
+    hf_spin_lock(&cache->lock);
+    HF_LIST_EACH(node, &cache->lru)
+    {
+        count += atomic_load(&HF_CONTAINER(node, hf_wf, lru)->turn_ns) != 0;
+    }
+    HF_LIST_EACH(node, &cache->stuck)
+    {
+        count++;
+    }
+    hf_spin_unlock(&cache->lock);
+    return count;
 }
 
 enum { REPORT_MAX = 16, REPORT_LEN = 200 };

@@ -31,9 +31,10 @@ enum { KEEPER_STACK_LEN = 256 * 1024, TRIM_BYTES = 4 << 20 };
 
 static const int64_t NAP_NS = 10 * INT64_C(1000000);
 static const int64_t LAST_WORD_NS =
-    INT64_C(1000000000); /* how long the service may take to refuse the last results, once time is over */
-static const int64_t TRIM_AFTER_NS = INT64_C(1000000000); /* how long released runs have to end */
-static const int64_t LISTEN_NS = 100 * INT64_C(1000000);  /* how often the keeper looks for a signal, once it has to */
+    INT64_C(1000000000); /* how long the service may take to refuse the last results, once time is over ... */
+static const int64_t FAR_WORD_NS = 3 * INT64_C(1000000000); /* ... if it is in another process, and may be away */
+static const int64_t TRIM_AFTER_NS = INT64_C(1000000000);   /* how long released runs have to end */
+static const int64_t LISTEN_NS = 100 * INT64_C(1000000); /* how often the keeper looks for a signal, once it has to */
 
 /* ---- From any thread --------------------------------------------------------------------------------------------- */
 
@@ -93,6 +94,18 @@ hf_status hf_worker_stop(hf_worker *worker)
 
 /* ---- The keeper -------------------------------------------------------------------------------------------------- */
 
+/* Tasks that waited behind a step that does not end. A service that takes them back gives them to the next poll. Else the run that takes
+ * the place of the stuck one plays them, unless its driver could not begin: the stuck fiber keeps the thread that drivers are sent to. */
+static void see_to_left(hf_worker *worker, const hf_stuck_step *step, hf_list *left)
+{
+    bool is_home_kept = step->seat == worker->home && !hf_watchdog_figures_of(&worker->rt->watchdog).may_interrupt;
+    if (worker->service->takes_nothing_back && !is_home_kept) {
+        hf_wf_pass_on(worker, left);
+    } else {
+        hf_wf_return_all(worker, left, HF_ERR_TIMEOUT);
+    }
+}
+
 /* The watchdog has reported a fiber. If it belongs to a workflow, its step is answered as failed. */
 static void answer_stuck(hf_worker *worker)
 {
@@ -109,7 +122,8 @@ static void answer_stuck(hf_worker *worker)
         (void)hf_fail(&why, HF_ERR_TIMEOUT, "%s (for %lld ms so far)", hf_wf_stuck_text,
                       (long long)((now - step.since_ns) / 1000000));
         hf_wf_answer_failed(worker, &step, &why);
-        hf_wf_give_back(worker, &left);
+        see_to_left(worker, &step, &left);
+        hf_worker_count(worker, &worker->runs_count, -1); /* hf_wf_cache_give_up */
         hf_arena_reset(&arena);
         worker->listens = true;
     }
@@ -224,8 +238,8 @@ static void leave_behind(hf_worker *worker)
     let_go(worker);
 }
 
-/* Time is over. Results that the service does not take are not sent again. If nothing else is left, the worker then
- * ends by itself, unless the service does not answer at all. True: the keeper waits for that end, until `*ret_until`. */
+/* Time is over. Results of activities and answers of steps that the service does not take are not sent again. If nothing else is left, the
+ * worker then ends by itself, unless the service does not answer at all. True: the keeper waits for that end, until `*ret_until`. */
 static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_until)
 {
     if ((hf_worker_tell(worker, HF_LIFE_TIME_OVER) & HF_LIFE_DO_HUSH) != 0) {
@@ -233,8 +247,10 @@ static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_unti
         (void)hf_chan_close(worker->hush);
     }
     hf_activity_counts activities = hf_activity_count(worker);
-    bool is_quiet = activities.running == 0 && atomic_load(&worker->runs_count) == 0;
-    *ret_until = hf_instant_after((hf_instant){worker->hushed_ns}, hf_nanoseconds(LAST_WORD_NS));
+    bool is_far = worker->service->is_remote; /* a step's answer is sent again only there: run.c, ask_on */
+    bool is_quiet =
+        activities.running == 0 && (is_far ? hf_wf_cache_in_code(worker) : atomic_load(&worker->runs_count)) == 0;
+    *ret_until = hf_instant_after((hf_instant){worker->hushed_ns}, hf_nanoseconds(is_far ? FAR_WORD_NS : LAST_WORD_NS));
     return is_quiet && now.ns < ret_until->ns;
 }
 

@@ -37,6 +37,18 @@ static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_
     return status;
 }
 
+/* A service that takes nothing back ends the polls when the worker signs off (serve.c), which waits for them. */
+static hf_status ask(hf_op *op, hf_worker *worker, hf_call *call)
+{
+    if (!worker->service->takes_nothing_back) {
+        return hf_service_ask(op, worker->service, call);
+    }
+    hf_worker_count(worker, &worker->polls_count, 1);
+    hf_status status = hf_service_ask(op, worker->service, call);
+    hf_worker_count(worker, &worker->polls_count, -1);
+    return status;
+}
+
 /* ---- Workflow tasks ---------------------------------------------------------------------------------------------- */
 
 static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *task)
@@ -48,11 +60,13 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
         queue = (hf_pb_task_queue){
             .name = worker->sticky_queue, .kind = HF_TASK_QUEUE_KIND_STICKY, .normal_name = worker->queue};
     }
-    hf_pb_poll_workflow_task_queue_request request = {
-        .namespace = worker->namespace_, .task_queue = &queue, .identity = worker->identity};
+    hf_pb_poll_workflow_task_queue_request request = {.namespace = worker->namespace_,
+                                                      .task_queue = &queue,
+                                                      .identity = worker->identity,
+                                                      .worker_instance_key = worker->instance_key};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &task->arena);
-    HF_TRY(hf_service_ask(op, worker->service, &call));
+    HF_TRY(ask(op, worker, &call));
     const hf_pb_poll_workflow_task_queue_response *response = call.response;
     if (response->task_token.len > 0 && response->workflow_execution == NULL) {
         return hf_fail(op, HF_ERR_INVALID, "a workflow task without an execution");
@@ -62,13 +76,27 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
     return HF_OK;
 }
 
+/* Takes the slot, too. */
+static void hand_on(hf_worker *worker, hf_wtask *task)
+{
+    if (hf_wf_cache_post(worker, task) != HF_OK) {
+        hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
+    }
+}
+
+/* The worker stops. What it cannot give back it plays if there is a slot: the drivers end after the pollers. */
+static bool may_play_late(hf_worker *worker)
+{
+    return worker->service->takes_nothing_back && hf_sem_try_acquire(worker->workflow_slots, 1) == HF_OK;
+}
+
 hf_status hf_poll_workflows(void *arg)
 {
     const hf_poller_seat *seat = arg;
     hf_worker *worker = seat->worker;
     int64_t pause_ms = PAUSE_FIRST_MS;
     hf_status status = HF_OK;
-    while (status == HF_OK) {
+    while (status == HF_OK && !atomic_load(&worker->has_signed_off)) {
         hf_op op;
         hf_op_init(&op);
         hf_wtask *task = hf_wtask_new(worker);
@@ -81,11 +109,10 @@ hf_status hf_poll_workflows(void *arg)
         pause_ms = PAUSE_FIRST_MS;
         hf_assert(task->task->workflow_execution != NULL); /* poll_workflow has looked */
         status = hf_sem_acquire(worker->workflow_slots, 1);
-        if (status != HF_OK) { /* the worker stops: another one gets the task */
-            worker->service->ops->unwanted(worker->service, task->task->task_token);
-            hf_wtask_free(worker, task);
-        } else if (hf_wf_cache_post(worker, task) != HF_OK) {
-            hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
+        if (status == HF_OK || may_play_late(worker)) {
+            hand_on(worker, task);
+        } else { /* the worker stops: another one gets the task */
+            hf_wf_return(worker, task, HF_ERR_CLOSED);
         }
     }
     return HF_OK;
@@ -102,10 +129,11 @@ static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
     hf_pb_poll_activity_task_queue_request request = {.namespace = worker->namespace_,
                                                       .task_queue = &queue,
                                                       .identity = worker->identity,
+                                                      .worker_instance_key = worker->instance_key,
                                                       .task_queue_metadata = rate.value > 0 ? &metadata : NULL};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, &request, arena);
-    HF_TRY(hf_service_ask(op, worker->service, &call));
+    HF_TRY(ask(op, worker, &call));
     hf_pb_poll_activity_task_queue_response *response = call.response;
     *ret_task = response->task_token.len > 0 ? response : NULL;
     return HF_OK;
@@ -150,7 +178,7 @@ hf_status hf_poll_activities(void *arg)
         hf_op_init(&op);
         bool is_begun = false;
         status = await_tempo(worker);
-        if (status != HF_OK) { /* the worker stops */
+        if (status != HF_OK || atomic_load(&worker->has_signed_off)) { /* the worker stops */
             (void)hf_sem_release(worker->activity_slots, 1);
             return HF_OK;
         }

@@ -23,33 +23,63 @@ enum { RUN_BYTES = 1024 };   /* memory of a run beside its fibers and this struc
 
 /* ---- Making and freeing ------------------------------------------------------------------------------------------ */
 
-/* Gives the task back: the next poll gets it. */
-static void give_back(hf_worker *worker, hf_wtask *task)
+enum { RETURN_SECONDS = 2 }; /* for the answer to a task that is not played; without it the task times out */
+
+static void send_failure(hf_worker *worker, hf_str token, const hf_op *why);
+static void answer_query(hf_worker *worker, hf_str token, const hf_pb_workflow_query_result *result, const hf_op *why);
+
+/* The first attempt only: while there is no memory, the next one waits until it times out. A worker that stops asks for no more. */
+static void answer_unplayed(hf_worker *worker, const hf_pb_poll_workflow_task_queue_response *task, hf_status status)
 {
-    worker->service->ops->unwanted(worker->service, task->task->task_token);
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* also when the worker is stopping */
+    hf_op why;
+    hf_op_init(&why);
+    HF_IGNORE(hf_shield_open(hf_seconds(RETURN_SECONDS), &shield));
+    (void)hf_fail(&why, status, "%s",
+                  status == HF_ERR_NOMEM    ? "the worker that got this task has no memory for it"
+                  : status == HF_ERR_CLOSED ? "the worker that got this task stops"
+                                            : hf_wf_stuck_text);
+    if (task->query != NULL) {
+        answer_query(worker, task->task_token, &(hf_pb_workflow_query_result){0}, &why);
+    } else if (task->attempt <= 1 || status != HF_ERR_NOMEM) {
+        send_failure(worker, task->task_token, &why);
+    }
+}
+
+void hf_wf_return(hf_worker *worker, hf_wtask *task, hf_status why)
+{
+    hf_assert(why == HF_ERR_NOMEM || why == HF_ERR_CLOSED || why == HF_ERR_TIMEOUT);
+    if (worker->service->takes_nothing_back) {
+        answer_unplayed(worker, task->task, why);
+    } else {
+        worker->service->ops->unwanted(worker->service, task->task->task_token);
+    }
     hf_wtask_free(worker, task);
 }
 
-void hf_wf_give_back(hf_worker *worker, hf_list *tasks)
+void hf_wf_return_all(hf_worker *worker, hf_list *tasks, hf_status why)
 {
     while (!hf_list_is_empty(tasks)) {
-        give_back(worker, HF_CONTAINER(hf_list_pop_front(tasks), hf_wtask, node));
+        hf_wf_return(worker, HF_CONTAINER(hf_list_pop_front(tasks), hf_wtask, node), why);
         (void)hf_sem_release(worker->workflow_slots, 1);
     }
 }
 
-/* Tasks that came for a run while it ended are played by the run that takes its place: a server cannot take a task back
- * (only an engine in this process can), and one that is dropped waits there until it times out. A worker that stops gives
- * them back. */
-static void pass_on(hf_worker *worker, hf_list *tasks)
+/* A worker that stops plays what only it can play (worker-K6), as long as it may call the service. */
+static bool may_play(hf_worker *worker)
 {
-    while (!hf_wf_cache_is_closed(worker) && !hf_list_is_empty(tasks)) {
+    return !hf_wf_cache_is_closed(worker) || (worker->service->takes_nothing_back && !hf_guard_is_shut(&worker->guard));
+}
+
+void hf_wf_pass_on(hf_worker *worker, hf_list *tasks)
+{
+    while (!hf_list_is_empty(tasks) && may_play(worker)) {
         hf_wtask *task = HF_CONTAINER(hf_list_pop_front(tasks), hf_wtask, node);
         if (hf_wf_cache_post(worker, task) != HF_OK) {
             hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
         }
     }
-    hf_wf_give_back(worker, tasks);
+    hf_wf_return_all(worker, tasks, HF_ERR_CLOSED);
 }
 
 static void free_wf(hf_wf *wf)
@@ -57,7 +87,7 @@ static void free_wf(hf_wf *wf)
     hf_worker *worker = wf->worker;
     hf_assert(!hf_node_is_linked(&wf->lru) && !hf_node_is_linked(&wf->bucket)); /* worker-K2 */
     hf_assert(!hf_node_is_linked(&wf->ready));                                  /* worker-D1 */
-    hf_wf_give_back(worker, &wf->tasks);
+    hf_wf_return_all(worker, &wf->tasks, HF_ERR_NOMEM); /* of a run that could not begin; else there are none */
     while (!hf_list_is_empty(&wf->signals)) {
         hf_wf_signal *signal = HF_CONTAINER(hf_list_pop_front(&wf->signals), hf_wf_signal, node);
         hf_wf_header_free(wf, &signal->header);
@@ -104,7 +134,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     size_t len = sizeof(hf_wf) + execution->workflow_id.len + execution->run_id.len + 2;
     hf_wf *wf = worker->memory.allocate(worker->memory.state, len, _Alignof(hf_wf));
     if (wf == NULL) {
-        give_back(worker, task);
+        hf_wf_return(worker, task, HF_ERR_NOMEM);
         (void)hf_sem_release(worker->workflow_slots, 1);
         return HF_ERR_NOMEM;
     }
@@ -231,15 +261,20 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     }
     hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
            HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id), step->attempt, why->message);
-    if (step->attempt > 1 && why->status != HF_ERR_TIMEOUT) { /* a step that does not end is tried again at most once */
-        return;
+    if (step->attempt <= 1 ||
+        why->status == HF_ERR_TIMEOUT) { /* a step that does not end is tried again at most once */
+        send_failure(worker, step->token, why);
     }
+}
+
+static void send_failure(hf_worker *worker, hf_str token, const hf_op *why)
+{
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
     hf_pb_respond_workflow_task_failed_request request = {
         .namespace = worker->namespace_,
         .identity = worker->identity,
-        .task_token = step->token,
+        .task_token = token,
         .cause = why->status == HF_ERR_CONFLICT ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
                                                 : HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
     };
@@ -280,11 +315,10 @@ static void log_refusal(const hf_wf *wf, const hf_op *op, int32_t cause)
     }
 }
 
-static hf_status no_memory_to_answer(const hf_wf *wf, hf_op *op, const char *what)
+/* Whoever answers the step as failed logs it. */
+static hf_status no_memory_to_answer(hf_op *op, const char *what)
 {
-    hf_status status = hf_fail(op, HF_ERR_NOMEM, "no memory for %s", what);
-    log_refusal(wf, op, 0);
-    return status;
+    return hf_fail(op, HF_ERR_NOMEM, "no memory for %s", what);
 }
 
 /* The service has taken the commands: activities that they cancel, and that a worker of this process executes, are told
@@ -315,7 +349,7 @@ static hf_status answer_queries(hf_op *op, hf_wf *wf, hf_wtask *task, query_resu
         HF_ARENA_ARRAY(arena, hf_pb_respond_workflow_task_completed_request_query_results_entry, count);
     hf_pb_workflow_query_result *results = HF_ARENA_ARRAY(arena, hf_pb_workflow_query_result, count);
     if (entries == NULL || results == NULL) {
-        return no_memory_to_answer(wf, op, "the answers to queries");
+        return no_memory_to_answer(op, "the answers to queries");
     }
     for (size_t i = 0; i < count; i++) {
         HF_TRY(hf_wf_query(op, wf, task->task->queries.items[i].value, arena, &results[i]));
@@ -352,7 +386,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
     hf_wtask *next = hf_wtask_new(worker);
     hf_assert(!wf->is_lost); /* worker-K1 */
     if (next == NULL) {
-        return no_memory_to_answer(wf, op, "the answer to a workflow task");
+        return no_memory_to_answer(op, "the answer to a workflow task");
     }
     hf_pb_sticky_execution_attributes sticky = {0};
     hf_pb_task_queue queue = {0};
@@ -380,7 +414,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
     if (next->arena.status != HF_OK) {
         hf_wtask_free(worker, next);
-        return no_memory_to_answer(wf, op, "the commands");
+        return no_memory_to_answer(op, "the commands");
     }
     hf_status status = ask_on(op, worker, &call);
     if (status != HF_OK) {
@@ -459,6 +493,13 @@ static hf_status query_step(hf_wf *wf, hf_wtask *task)
     return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
 }
 
+static void answer_step_failed(const hf_wf *wf, const hf_wtask *task, const hf_op *why)
+{
+    hf_stuck_step step = {
+        .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt};
+    hf_wf_answer_failed(wf->worker, &step, why);
+}
+
 /* Plays one task and answers it. HF_OK: the run goes on, with `*ret_next` if it is not NULL. Frees the task. */
 static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
 {
@@ -482,15 +523,14 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else if (status == HF_OK) {
         status = answer_completed(&op, wf, task, &results, ret_next);
+        if (status == HF_ERR_NOMEM) { /* it was not sent, or not taken: the next attempt comes at once */
+            answer_step_failed(wf, task, &op);
+        }
     } else if (hf_wf_fails_run(wf, status)) {
         hf_wf_fail_run(wf, task, &op);
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
                status != HF_ERR_EVICTED) {
-        hf_wf_answer_failed(
-            worker,
-            &(hf_stuck_step){
-                .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt},
-            &op);
+        answer_step_failed(wf, task, &op);
     }
     end_task(wf, task);
     if (status == HF_OK && !wf->has_closed) {
@@ -514,14 +554,16 @@ static size_t bytes_of(const hf_wf *wf)
            wf->kept.used + wf->jobs_bytes + hf_wf_fields_len(wf);
 }
 
-/* The driver closes the crew and frees the run. */
-static void end_run(hf_wf *wf)
+/* The driver closes the crew and frees the run. `next`: a task that came with its last answer and was not played, or NULL. */
+static void end_run(hf_wf *wf, hf_wtask *next)
 {
     hf_worker *worker = wf->worker;
     size_t dropped = 0;
+    bool has_begun = wf->crew != NULL;
     hf_wf_locals_stop(wf);
     if (wf->is_lost) { /* its fiber may come back late: the tasks that wait are for the run that takes its place */
-        pass_on(worker, &wf->tasks);
+        hf_assert(next == NULL);
+        hf_wf_pass_on(worker, &wf->tasks);
         dropped = hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
     } else {
@@ -536,7 +578,12 @@ static void end_run(hf_wf *wf)
         hf_log(worker->rt, HF_LOG_WARN, "workflow_came_back", "workflow=%.*s run=%.*s message=it_is_evicted",
                HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id));
     }
-    pass_on(worker, &wf->tasks); /* the code of the old run has ended, and nobody finds it any more */
+    if (next != NULL) {
+        hf_list_push_front(&wf->tasks, &next->node);
+    }
+    if (has_begun) {                       /* else there is no memory for another one, either */
+        hf_wf_pass_on(worker, &wf->tasks); /* the code of the old run has ended, and nobody finds it any more */
+    }
     free_wf(wf);
     hf_worker_count(worker, &worker->runs_count, -1);
 }
@@ -558,7 +605,9 @@ void hf_wf_attend(hf_wf *wf)
             status = step(wf, task, &next);
             task = next;
         }
-        (void)hf_sem_release(worker->workflow_slots, 1);
+        if (task == NULL) { /* else it came with the answer to a step behind which the run ends, and keeps the slot */
+            (void)hf_sem_release(worker->workflow_slots, 1);
+        }
         if (!wf->is_lost) {
             hf_wf_cache_touch(wf, bytes_of(wf));
         }
@@ -566,10 +615,7 @@ void hf_wf_attend(hf_wf *wf)
     if (is_left) {
         return; /* it may be gone */
     }
-    if (task != NULL) { /* a task that came with the answer to a step for which there was no memory */
-        give_back(worker, task);
-    }
-    end_run(wf);
+    end_run(wf, task);
 }
 
 hf_status hf_wf_start(hf_wf *wf)

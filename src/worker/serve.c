@@ -8,6 +8,8 @@
 
 enum { STICKY_SHARE = 5 }; /* one in this many workflow polls is for new runs */
 
+static const int64_t GOODBYE_NS = INT64_C(1000000000); /* how long polls may take to come back */
+
 hf_status hf_worker_shield_open(hf_runtime *rt, hf_shield **ret_shield)
 {
     hf_fiber *self = hf_enter(rt);
@@ -68,7 +70,9 @@ static bool wait_for_end(hf_worker *worker, hf_span span)
     return left_of(worker) == 0;
 }
 
-/* Tells the service that any worker may have the tasks of the sticky queue, at once. */
+/* ---- The goodbye ------------------------------------------------------------------------------------------------- */
+
+/* Tells the service that any worker may have the tasks of the sticky queue, at once. Polls that have its key come back. */
 static void sign_off(hf_worker *worker)
 {
     hf_arena arena;
@@ -77,6 +81,7 @@ static void sign_off(hf_worker *worker)
                                              .identity = worker->identity,
                                              .sticky_task_queue = worker->sticky_queue,
                                              .task_queue = worker->queue,
+                                             .worker_instance_key = worker->instance_key,
                                              .reason = HF_STR("the worker stops")};
     hf_op op;
     hf_op_init(&op);
@@ -86,10 +91,33 @@ static void sign_off(hf_worker *worker)
     hf_arena_deinit(&arena);
 }
 
+/* A poll that is canceled may have its task on the way, and a service that takes nothing back does not learn that nobody got it
+ * (worker-K6). So the worker first signs off, and its polls come back with a task or without: a Holdfast server answers them at once.
+ * Others may keep them, and then they are canceled after a moment. */
+static void await_polls(hf_worker *worker)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL; /* the service may be away */
+    hf_span moment =
+        worker->options.shutdown_grace.ns < GOODBYE_NS ? worker->options.shutdown_grace : hf_nanoseconds(GOODBYE_NS);
+    if (!worker->service->takes_nothing_back || moment.ns <= 0 ||
+        hf_scope_open(&scope, .name = "goodbye", .timeout = moment) != HF_OK) {
+        return;
+    }
+    atomic_store(&worker->has_signed_off, true);
+    sign_off(worker);
+    hf_status status = HF_OK;
+    while (atomic_load(&worker->polls_count) > 0 && status == HF_OK) {
+        char token = 0;
+        status = hf_chan_recv(worker->ended, &token);
+    }
+}
+
+/* ---- The ladder -------------------------------------------------------------------------------------------------- */
+
 static void evict(hf_worker *worker)
 {
     hf_wf_cache_close(worker);
-    if (worker->sticky_queue.len > 0) {
+    if (worker->sticky_queue.len > 0 && !atomic_load(&worker->has_signed_off)) {
         sign_off(worker);
     }
 }
@@ -156,6 +184,7 @@ static hf_status poll_until_stop(hf_worker *worker)
     const char *reason = "canceled";
     HF_IGNORE(hf_chan_recv(worker->stop, &reason));
     hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);
+    await_polls(worker);
     return HF_OK;
 }
 
@@ -180,6 +209,9 @@ static hf_status work(hf_worker *worker)
     HF_TRY(hf_worker_shield_open(worker->rt, &shield));
     HF_TRY(hf_scope_open(&runs, .name = "workflows", .join = HF_JOIN_COLLECT));
     HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
+    hf_fiber *self = hf_enter(NULL);
+    worker->home = self->sched->index;
+    hf_leave(self);
     worker->runs = runs;
     worker->jobs = jobs;
     hf_status status = hf_wf_seats_fill(worker);

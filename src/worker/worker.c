@@ -119,6 +119,9 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me,
                    task_queue); /* "PID@HOST@QUEUE", like other SDKs; cut if it is too long */
     worker->identity = hf_arena_copy(names, hf_str_of(o->identity != NULL ? o->identity : text));
+    if (worker->service->takes_nothing_back) {
+        worker->instance_key = hf_arena_copy(names, hf_str_of(uuid));
+    }
     if (o->cached_max > 0) {
         (void)snprintf(text, sizeof text, "%s-%s", task_queue, uuid);
         worker->sticky_queue = hf_arena_copy(names, hf_str_of(text));

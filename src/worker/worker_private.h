@@ -16,7 +16,10 @@
  *     may not call the service any more, which may be closed by then: all calls go through `guard`, which refuses them
  *     from then on.
  * worker-K5  An activity or child without a fiber costs at most 512 bytes beside its payload: its job, its branch and its
- *     command (forks.c). */
+ *     command (forks.c).
+ * worker-K6  A task that a poll brought is played, or returned; and where the service takes nothing back, returned means answered
+ *     as failed. A task that is dropped waits until it times out. The exceptions: worker-D2, and no memory to answer a task that
+ *     was tried before. */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
@@ -97,6 +100,7 @@ struct hf_worker {
     hf_str namespace_;
     hf_str identity;
     hf_str sticky_queue; /* queue of the tasks of cached runs; empty without a cache */
+    hf_str instance_key; /* names its polls to a service that takes nothing back; else empty */
     hf_list workflows;
     hf_list activities;
     hf_worker_options options; /* with the defaults filled in */
@@ -106,6 +110,8 @@ struct hf_worker {
     atomic_bool is_started;      /* by hf_worker_start: hf_worker_wait or hf_worker_free ends it ... */
     atomic_bool is_waited;       /* ... and one of them has begun to */
     atomic_bool has_pollers;     /* they were forked */
+    atomic_bool has_signed_off;  /* it polls no more */
+    atomic_int polls_count;      /* polls that are under way, at a service that takes nothing back */
     _Atomic(uint64_t) replays;   /* runs that were made again from their first event, so far */
     _Atomic(uint64_t) conflicts; /* workflow tasks whose code did not do what the history says, so far */
     _Atomic(uint64_t) dropped;   /* fibers of evicted runs that did not return, so far */
@@ -119,16 +125,17 @@ struct hf_worker {
     hf_scope *runs;            /* drivers; open while it runs */
     hf_wf_seat *seats;         /* by the number of the scheduler */
     int seat_count;
-    hf_scope *jobs;                      /* activities */
-    hf_chan *ended;                      /* while it stops: one of the two below has gone down */
-    atomic_int runs_count;               /* runs in memory */
-    atomic_int jobs_count;               /* activities that have not ended */
-    hf_chan *hush;                       /* closed: answers that were refused are no longer sent again */
-    hf_spin local_lock;                  /* between runs and their local activities (local.h) */
-    hf_spin busy_lock;                   /* of the next four */
-    hf_list busy;                        /* activities that have not ended, for reports */
-    int unsaid_count;                    /* answers of activities that were given up while it stopped */
-    hf_status unsaid_status;             /* status with which the service refused the last such answer ... */
+    int home;                /* number of the scheduler that new drivers are sent to; set before there are runs */
+    hf_scope *jobs;          /* activities */
+    hf_chan *ended;          /* while it stops: one of the two below, or of polls_count, has gone down */
+    atomic_int runs_count;   /* runs in memory */
+    atomic_int jobs_count;   /* activities that have not ended */
+    hf_chan *hush;           /* closed: answers that were refused are no longer sent again */
+    hf_spin local_lock;      /* between runs and their local activities (local.h) */
+    hf_spin busy_lock;       /* of the next four */
+    hf_list busy;            /* activities that have not ended, for reports */
+    int unsaid_count;        /* answers of activities that were given up while it stopped */
+    hf_status unsaid_status; /* status with which the service refused the last such answer ... */
     char unsaid_why[HF_MESSAGE_LEN_MAX]; /* ... and its message */
 
     /* keeper.c */
@@ -268,14 +275,23 @@ typedef struct hf_stuck_step {
     hf_str token;
     int attempt;
     bool is_query;    /* the task of a query */
+    int seat;         /* of the run: where its fiber is */
     int64_t since_ns; /* mono */
 } hf_stuck_step;
 /* Finds a run whose turn began before `before_ns` and gives it up: it leaves the table, so that its next task is played on a
- * new fiber, and the caller must answer its step. Tasks in its mailbox are moved to `left`: the caller gives them back.
- * False: there is none, or no memory. */
+ * new fiber, and the caller must answer its step. Tasks in its mailbox are moved to `left`, and are the caller's. Until it calls
+ * hf_worker_count(worker, &worker->runs_count, -1), the worker does not end. False: there is none, or no memory. */
 bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step, hf_list *left);
-/* Gives tasks back that were in a mailbox: the next polls get them. Their slots are free again. */
-void hf_wf_give_back(hf_worker *worker, hf_list *tasks);
+/* run.c: what becomes of a task that its run does not play (worker-K6).
+ * The run that takes the place of its own plays it. Slots stay taken. A worker that stops returns it, if it can. */
+void hf_wf_pass_on(hf_worker *worker, hf_list *tasks);
+/* Frees a task that nobody here will play. The next poll gets it; a service that takes nothing back is told that it failed, because
+ * the worker has no memory for it (HF_ERR_NOMEM), stops (HF_ERR_CLOSED) or has no thread for it (HF_ERR_TIMEOUT). */
+void hf_wf_return(hf_worker *worker, hf_wtask *task, hf_status why);
+/* The same for tasks of a mailbox, whose slots are free again. */
+void hf_wf_return_all(hf_worker *worker, hf_list *tasks, hf_status why);
+/* How many runs are in the code of their workflow, or were given up because they did not come back from it. */
+int hf_wf_cache_in_code(hf_worker *worker);
 /* Logs each run that is in the middle of a step, by name. */
 void hf_wf_cache_report(hf_worker *worker, const char *event);
 /* reach.c: hf_witness.pin and hf_witness.cancel. */

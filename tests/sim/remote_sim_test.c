@@ -29,7 +29,8 @@ typedef struct world {
     hf_chan *words; /* the server listens */
     atomic_bool is_over;
     atomic_int executed[FLOWS][STEPS];
-    atomic_int bare_sent[FLOWS]; /* calls that returned HF_OK */
+    atomic_int bare_sent[FLOWS];        /* calls that returned HF_OK */
+    hf_status (*body)(struct world *w); /* of a quiet world */
 } world;
 
 static world *now; /* for activities */
@@ -409,6 +410,109 @@ static hf_status bank(world *w)
     return hf_worker_wait(worker);
 }
 
+/* ---- Workers that stop with tasks in hand --------------------------------------------------------------------------------------------- */
+
+enum { PARCELS = 24, SHIFTS = 6 };
+
+static hf_status weigh(hf_payload in, hf_payload *ret_out)
+{
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status send_parcel(hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(hf_signal_wait("address", NULL));
+    for (int i = 0; i < 3; i++) {
+        HF_TRY(hf_activity_run("weigh", in, ret_out, .start_to_close = hf_minutes(30)));
+    }
+    return HF_OK;
+}
+
+/* Tasks that a worker had and let lie: each shows as a timeout in a history, or as an activity that begins its second attempt. */
+static int timeouts_of(world *w, const char *id)
+{
+    hf_arena arena;
+    hf_call call;
+    hf_op op;
+    hf_pb_history history = {0};
+    int count = 0;
+    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(id)};
+    hf_pb_get_workflow_execution_history_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_env_memory(w->env));
+    hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &arena, NULL);
+    if (HF_CHECK_SAY(hf_service_ask(&op, w->engine, &call) == HF_OK, "%s", op.message)) {
+        hf_str bytes = ((const hf_pb_get_workflow_execution_history_response *)call.response)->history;
+        HF_CHECK(hf_pb_decode(&op, &hf_pb_history_type, bytes, &arena, &history) == HF_OK);
+    }
+    for (size_t i = 0; i < history.events.count; i++) {
+        const hf_pb_history_event *event = &history.events.items[i];
+        if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_TIMED_OUT_EVENT_ATTRIBUTES) {
+            const hf_pb_workflow_task_timed_out_event_attributes *a = event->workflow_task_timed_out_event_attributes;
+            count += a->timeout_type == HF_TIMEOUT_TYPE_START_TO_CLOSE;
+        }
+    }
+    hf_arena_deinit(&arena);
+    return count;
+}
+
+/* A worker with one slot, so that tasks wait behind the step that is played. Then it stops, at any moment, and another one comes. */
+static hf_status shift(world *w, bool is_last, hf_scope *asking)
+{
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_TRY(hf_open(w->address, &service));
+    HF_TRY(hf_worker_new(service, "q", &worker, .pollers_max = 6, .activity_pollers_max = 2, .workflows_max = 1,
+                         .cached_max = hf_rng_below(&w->rng, 3) == 0 ? HF_OFF : 0));
+    HF_TRY(hf_worker_add_workflow(worker, "parcel", send_parcel));
+    HF_TRY(hf_worker_add_activity(worker, "weigh", weigh, .on_fiber = true));
+    HF_TRY(hf_worker_start(worker));
+    if (is_last) {
+        HF_TRY(hf_join(asking));
+    } else {
+        HF_TRY(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&w->rng, 120) + 1)));
+    }
+    HF_TRY(hf_worker_stop(worker));
+    return hf_worker_wait(worker);
+}
+
+static hf_status await_parcel(void *arg)
+{
+    return hf_result(arg, NULL);
+}
+
+static hf_status shifts(world *w)
+{
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_execution *parcels[PARCELS] = {NULL};
+    HF_TRY(hf_open(w->address, &service));
+    HF_TRY(hf_scope_open(&scope));
+    for (int i = 0; i < PARCELS; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "p-%d", i);
+        HF_TRY(hf_start(service, "parcel", hf_payload_of_json("7"), &parcels[i], .id = id, .task_queue = "q",
+                        .task_timeout = hf_seconds(120)));
+        HF_TRY(hf_signal(parcels[i], "address", hf_payload_none()));
+        HF_TRY(hf_fork(scope, await_parcel, parcels[i]));
+    }
+    int64_t since = hf_now(NULL).ns;
+    for (int i = 0; i < SHIFTS; i++) {
+        HF_TRY(shift(w, i == SHIFTS - 1, scope));
+    }
+    int64_t took = hf_now(NULL).ns - since;
+    int timeouts = 0;
+    for (int i = 0; i < PARCELS; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "p-%d", i);
+        timeouts += timeouts_of(w, id);
+        hf_execution_free(parcels[i]);
+    }
+    HF_CHECK_SAY(timeouts == 0, "%d workflow tasks timed out", timeouts);
+    HF_CHECK_SAY(took < hf_seconds(9).ns, "%lld ms: a task was dropped and timed out", (long long)took / 1000000);
+    return HF_OK;
+}
+
 static hf_status quiet_play(void *arg)
 {
     world *w = arg;
@@ -419,15 +523,15 @@ static hf_status quiet_play(void *arg)
     HF_TRY(hf_door_open(&op, w->engine, &(hf_door_options){0}, &door));
     HF_TRY(hf_door_listen(&op, door, "tcp:127.0.0.1:0", w->listens));
     (void)snprintf(w->address, sizeof w->address, "temporal://%s", w->listens + 4);
-    hf_status status = bank(w);
+    hf_status status = w->body(w);
     HF_CHECK_SAY(status == HF_OK, "%s: %s", hf_status_name(status), hf_error_text());
     hf_door_stop(door);
     return hf_close(w->engine);
 }
 
-static void quiet_world(uint64_t seed)
+static void quiet_world(uint64_t seed, hf_status (*body)(world *w))
 {
-    world w = {.rng = {seed}};
+    world w = {.rng = {seed}, .body = body};
     hf_sim_options options = {.latency_max = hf_milliseconds((int64_t)hf_rng_below(&w.rng, 5) + 1),
                               .buffer_len = 65536};
     w.env = hf_sim_begin_with(seed, options);
@@ -437,15 +541,32 @@ static void quiet_world(uint64_t seed)
     hf_sim_end(w.env, NULL);
 }
 
+static void bank_world(uint64_t seed)
+{
+    quiet_world(seed, bank);
+}
+
 static void worker_keeps_a_task_that_meets_the_end_of_its_run_in_memory(void **state)
 {
     (void)state;
-    hf_each_seed("quiet worlds", 100, quiet_world);
+    hf_each_seed("quiet worlds", 100, bank_world);
+}
+
+static void shift_world(uint64_t seed)
+{
+    quiet_world(seed, shifts);
+}
+
+static void worker_that_stops_drops_no_task(void **state)
+{
+    (void)state;
+    hf_each_seed("worlds of shifts", 100, shift_world);
 }
 
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(remote_R2_nothing_is_lost_and_nothing_done_twice),
     cmocka_unit_test(worker_keeps_a_task_that_meets_the_end_of_its_run_in_memory),
+    cmocka_unit_test(worker_that_stops_drops_no_task),
 };
 
 int main(int argc, char **argv)

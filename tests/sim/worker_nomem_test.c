@@ -12,6 +12,8 @@
 static uint64_t allocations;
 static uint64_t failing; /* this one; 0 = none */
 static hf_allocator real_memory;
+static bool is_server;  /* the service takes no task back, as a server */
+static int64_t took_ns; /* the play, of virtual time */
 
 /* What the engine puts into an answer is not the worker's: without memory for that the engine ends. */
 static void *poor_allocate(void *state, size_t len, size_t align)
@@ -203,6 +205,7 @@ static hf_status play(void *arg)
     HF_AUTO(hf_execution_free) hf_execution *other = NULL;
     HF_AUTO(hf_execution_free) hf_execution *run = NULL;
     HF_TRY(hf_open("memory:", &service));
+    service->takes_nothing_back = is_server;
     HF_TRY(hf_search_attribute_add(service, "Count", HF_SEARCH_INT));
     HF_TRY(hf_worker_new(service, "q", &worker, .pollers_max = 2, .activity_pollers_max = 2));
     HF_TRY(hf_worker_add_workflow(worker, "whole", whole));
@@ -216,7 +219,9 @@ static hf_status play(void *arg)
     allocations = 0;
     worker->memory.allocate = poor_allocate;
     worker->arenas.memory.allocate = poor_allocate;
+    int64_t since = hf_now(NULL).ns;
     hf_status status = converse(run);
+    took_ns = hf_now(NULL).ns - since;
     HF_CHECK_SAY(status == HF_OK, "allocation %d: %s", (int)failing, hf_error_text());
     worker->memory = real_memory;
     worker->arenas.memory = real_memory;
@@ -224,22 +229,44 @@ static hf_status play(void *arg)
     return hf_worker_wait(worker);
 }
 
-static void every_allocation_of_a_worker_fails_once(void **state)
+static void fail_each(void)
 {
-    (void)state;
     uint64_t stride = hf_test_seeds(10) >= 10 ? 1 : 7; /* under a sanitizer */
+    failing = UINT64_MAX;
+    assert_int_equal(hf_sim_run(1, 1, play, NULL, NULL), HF_OK);
+    int64_t usual_ns = took_ns;
     failing = 0;
     do {
         failing += failing == 0 ? 1 : stride;
         hf_status status = hf_sim_run(1, 1, play, NULL, NULL);
         HF_CHECK_SAY(status == HF_OK, "allocation %d: the play ended with %s", (int)failing, hf_status_name(status));
+        HF_CHECK_SAY(took_ns < usual_ns + hf_seconds(9).ns, "allocation %d: worker-K6: %lld s more", (int)failing,
+                     (long long)((took_ns - usual_ns) / 1000000000));
     } while (allocations >= failing && hf_checks_failed() == 0);
     print_message("%d allocations\n", (int)failing);
     assert_true(failing > 100);
 }
 
+static void every_allocation_of_a_worker_fails_once(void **state)
+{
+    (void)state;
+    is_server = false;
+    fail_each();
+}
+
+/* What a worker has no memory for is answered as failed, and comes again at once. */
+static void worker_K6_no_task_of_a_server_is_dropped_for_lack_of_memory(void **state)
+{
+    (void)state;
+    is_server = true;
+    fail_each();
+}
+
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest TESTS[] = {cmocka_unit_test(every_allocation_of_a_worker_fails_once)};
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(every_allocation_of_a_worker_fails_once),
+        cmocka_unit_test(worker_K6_no_task_of_a_server_is_dropped_for_lack_of_memory),
+    };
     return hf_test_main("worker_nomem", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
