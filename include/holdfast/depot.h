@@ -239,6 +239,7 @@ typedef struct hf_source_hooks {
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_conflict {
+    HF_CONFLICT_DEFAULT,     /* of a write: what its depot says; of a depot: the server wins */
     HF_CONFLICT_SERVER_WINS, /* the write is given up with HF_ERR_CONFLICT */
     HF_CONFLICT_CLIENT_WINS, /* it is sent again, with the origin's etag as its condition, three times at most */
     HF_CONFLICT_MERGE        /* .merge decides what is sent */
@@ -271,7 +272,7 @@ typedef struct hf_depot_options {
     int64_t attempts_max;      /* of a write, before it is given up as dead; HF_UNLIMITED */
     /* Two writes of a key within this span are one, if the first was not sent yet; 150 ms, HF_SPAN_OFF. */
     hf_span coalesce;
-    hf_conflict on_conflict; /* HF_CONFLICT_SERVER_WINS */
+    hf_conflict on_conflict; /* of writes that do not say it themselves; HF_CONFLICT_SERVER_WINS */
     /* The origin that a key belongs to: a number below 64 of your choice. Each has its own circuit breaker. NULL =
      * there is one. */
     unsigned (*origin_of)(void *state, hf_depot_key key);
@@ -386,7 +387,7 @@ typedef struct hf_depot_write_options {
     const char *if_match;       /* only if the origin's value has this etag */
     bool if_none;               /* only if the origin has no value */
     uint64_t if_version;        /* only if the value here has this version, else HF_ERR_CONFLICT; 0 = no condition */
-    hf_conflict on_conflict;    /* 0 = the depot's */
+    hf_conflict on_conflict;    /* the depot's */
     hf_depot_write **ret_write; /* to wait for it; NULL = not wanted. Freed with hf_depot_write_free */
     /* Of the call; with HF_DEPOT_ORIGIN_FIRST of the answer. The write may happen all the same. */
     hf_span timeout;

@@ -75,6 +75,9 @@ static hf_status settle_options(hf_op *op, hf_depot_options *options)
     if (options->attempts_max < 1 && options->attempts_max != HF_UNLIMITED) {
         return hf_fail(op, HF_ERR_INVALID, ".attempts_max must be 1 or more");
     }
+    if (options->on_conflict == HF_CONFLICT_DEFAULT) {
+        options->on_conflict = HF_CONFLICT_SERVER_WINS;
+    }
     if ((unsigned)options->on_conflict > HF_CONFLICT_MERGE ||
         (options->on_conflict == HF_CONFLICT_MERGE && options->merge == NULL)) {
         return hf_fail(op, HF_ERR_INVALID, ".on_conflict has no such value, or needs .merge");

@@ -161,13 +161,13 @@ typedef struct hf_pending {
     hf_row_state state;
     bool is_origin_first; /* not on the disk, not folded */
     bool if_none;
-    bool is_held;    /* a change of it is being written: it is not sent meanwhile */
-    bool is_old;     /* of an earlier process, which may have sent it: takes no newer value */
-    bool is_forced;  /* client wins: sent with their etag */
-    bool is_dropped; /* by an invalidation, while it is sent: not folded, and goes when it is answered */
-    hf_conflict on_conflict;
-    hf_value *data;     /* value or patch; NULL of a removal */
-    hf_value *if_match; /* text; NULL = none */
+    bool is_held;            /* a change of it is being written: it is not sent meanwhile */
+    bool is_old;             /* of an earlier process, which may have sent it: takes no newer value */
+    bool is_forced;          /* client wins: sent with their etag */
+    bool is_dropped;         /* by an invalidation, while it is sent: not folded, and goes when it is answered */
+    hf_conflict on_conflict; /* never HF_CONFLICT_DEFAULT */
+    hf_value *data;          /* value or patch; NULL of a removal */
+    hf_value *if_match;      /* text; NULL = none */
     unsigned char id[HF_WRITE_ID_BYTES];
     uint32_t attempts;
     uint32_t rounds;     /* of conflicts */

@@ -284,8 +284,7 @@ static hf_status make_row(hf_op *op, hf_depot *depot, hf_write_verb kind, const 
     row->verb = kind;
     row->is_origin_first = options->mode == HF_DEPOT_ORIGIN_FIRST;
     row->if_none = options->if_none;
-    row->on_conflict =
-        options->on_conflict != HF_CONFLICT_SERVER_WINS ? options->on_conflict : depot->options.on_conflict;
+    row->on_conflict = options->on_conflict != HF_CONFLICT_DEFAULT ? options->on_conflict : depot->options.on_conflict;
     row->made_at = hf_depot_wall(depot);
     hf_status status = env->ops->random(env, op, row->id, sizeof row->id);
     if (status == HF_OK && kind != HF_WRITE_REMOVE && hf_value_copy(data, len, &row->data) != HF_OK) {
