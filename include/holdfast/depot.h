@@ -431,11 +431,11 @@ typedef struct hf_depot_watch_options {
     hf_fresh fresh;
     hf_span within;
     /* Which events are kept for a watcher that is slow. It never holds up the depot, and never ends by itself.
-     * HF_FLOW_CONFLATE, and the default: the newest DATA, GONE or LOADING and the newest ERROR. HF_FLOW_BUFFER with a
-     * capacity: the oldest ones in order; when there are `capacity` of them, the last is replaced by each newer one, so
-     * that the newest is always there. HF_FLOW_DROP_OLDEST: the newest ones in order. */
+     * HF_FLOW_CONFLATE, the default: the newest DATA, GONE or LOADING and the newest ERROR. HF_FLOW_BUFFER: the oldest
+     * ones in order; when there are `capacity` of them, the last is replaced by each newer one, so that the newest is
+     * always there. HF_FLOW_DROP_OLDEST: the newest ones in order. */
     hf_flow_mode mode;
-    size_t capacity; /* events that are kept, up to 65,536; HF_FLOW_BUFFER needs it, HF_FLOW_DROP_OLDEST has 16 */
+    size_t capacity; /* events that are kept, up to 65,536; 1 with HF_FLOW_BUFFER, 16 with HF_FLOW_DROP_OLDEST */
     hf_span refresh; /* fetch again in this rhythm; 0 = no; HF_FRESH_LOCAL never fetches */
 } hf_depot_watch_options;
 

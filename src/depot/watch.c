@@ -435,9 +435,10 @@ static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *op
         return NULL;
     }
     memset(watcher, 0, sizeof *watcher);
-    bool conflates = options->mode == HF_FLOW_CONFLATE || (options->mode == HF_FLOW_BUFFER && options->capacity == 0);
+    bool conflates = options->mode == HF_FLOW_CONFLATE || options->mode == HF_FLOW_DEFAULT;
+    size_t by_default = options->mode == HF_FLOW_BUFFER ? 1 : CAPACITY;
     watcher->mode = conflates ? HF_FLOW_CONFLATE : options->mode;
-    watcher->capacity = conflates ? 2 : options->capacity > 0 ? options->capacity : CAPACITY;
+    watcher->capacity = conflates ? 2 : options->capacity > 0 ? options->capacity : by_default;
     watcher->items = env->ops->allocate(env, places(watcher) * sizeof *watcher->items, _Alignof(hf_watch_item));
     if (watcher->items == NULL) {
         env->ops->release(env, watcher, sizeof *watcher);

@@ -13,6 +13,10 @@ enum { ON_STACK = 256 };
 
 static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_options *options, hf_status *ret_status)
 {
+    if ((unsigned)options->mode > HF_FLOW_DROP_OLDEST) {
+        *ret_status = hf_refuse_at(self, HF_ERR_INVALID, "hf_collector_open", "a collector's .mode has no such value");
+        return NULL;
+    }
     size_t capacity = options->capacity == 0 || options->mode == HF_FLOW_CONFLATE ? 1 : options->capacity;
     if (capacity > HF_CHAN_LEN_MAX || (flow->value_len > 0 && capacity > HF_CHAN_LEN_MAX / flow->value_len)) {
         *ret_status =
@@ -26,7 +30,7 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_opti
         return NULL;
     }
     collector->owner = hf_holder_of(self);
-    collector->mode = options->mode;
+    collector->mode = options->mode == HF_FLOW_DEFAULT ? HF_FLOW_BUFFER : options->mode;
     collector->capacity = capacity;
     hf_list_init(&collector->receiver);
     return collector;
