@@ -1,4 +1,6 @@
 /* What the origin has answered to a write: it is settled, given up, sent again, or dead. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 #include "depot/send.h"

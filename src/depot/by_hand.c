@@ -1,4 +1,5 @@
 /* What is done by hand: writes that wait are shown, sent at once, or dropped. */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/outbox.h"
 

@@ -17,6 +17,7 @@
  * depot-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
  *          touches them only then.
  * depot-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 

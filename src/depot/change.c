@@ -1,6 +1,7 @@
 /* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other
  * (depot-D2). All changes that wait are one commit. A group is changes of several keys that are decided at one moment,
  * when each of them is the first of its key, and so are in one commit (ADR 0037). */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"

@@ -1,5 +1,6 @@
 /* A row of the source was changed by somebody else: it is read again, in the order of the key's own changes (depot-D2), and
  * shown as they are. */
+#include "depot/change.h"
 #include "depot/file.h"
 
 #include "fiber/verbs.h"

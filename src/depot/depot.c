@@ -1,4 +1,5 @@
 /* Opening and closing a depot, and what can be asked about it. */
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"

@@ -6,6 +6,8 @@
  *
  * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's
  * functions: they wake the keeper, a fiber of the depot. It also watches the timers. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/outbox.h"
 
 #include "fiber/verbs.h"

@@ -1,7 +1,8 @@
 /* Sends that a layer above drives (driven.h): when a key is wanted, asks that wait for the end of a send, writes that are
  * given up from outside. Nothing here sends: send.c does, when an ask is there. */
 #include "depot/driven.h"
-
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 #include "depot/send.h"

@@ -4,6 +4,11 @@
 
 #include "depot/depot_private.h"
 
+/* ---- housekeep.c -------------------------------------------------------------------------------------------------- */
+
+/* By the driver, once. */
+void hf_depot_keep_house(hf_depot *depot);
+
 /* ---- damaged.c --------------------------------------------------------------------------------------------------- */
 
 /* At open: the row of this write cannot be read. */

@@ -8,6 +8,8 @@
  *
  * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key
  * is free at once (DP7). */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"

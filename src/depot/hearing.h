@@ -4,6 +4,34 @@
 
 #include "depot/depot_private.h"
 
+/* ---- Watchers ---------------------------------------------------------------------------------------------------- */
+
+struct hf_watcher {
+    hf_spin lock;    /* first: hf_wait.object. Guards the queue */
+    hf_depot *depot; /* a reference */
+    hf_node node;    /* in slot->watchers */
+    hf_slot *slot;   /* held; NULL = closed */
+    hf_ask_rule rule;
+    hf_flow_mode mode;
+    size_t capacity;
+    hf_span refresh;
+    hf_depot_timer_node timer;   /* of .refresh */
+    hf_depot_flight *flight;     /* held */
+    bool has_value;              /* it was shown one, and not GONE after it */
+    bool is_loading;             /* it was told LOADING, and nothing after it */
+    hf_node in_all;              /* in depot->all_watchers */
+    struct hf_watch_item *items; /* a ring of `capacity` places, and one for REKEYED */
+    size_t first, count;
+    bool is_rekeyed; /* REKEYED is in the ring */
+    uint64_t dropped;
+    bool is_closed; /* the depot is gone */
+    hf_list waiters;
+    hf_post post;
+    uint64_t seen; /* version of the last DATA or GONE */
+    bool is_list;  /* it hears of changes of the members of a list, too */
+    bool is_paged; /* it belongs to hf_pages, and hears of the states of loads, too */
+};
+
 /* ---- watch.c ----------------------------------------------------------------------------------------------------- */
 
 /* The visible value of the slot has changed, or its age has. */
@@ -29,6 +57,12 @@ void hf_watch_paged(hf_depot *depot, hf_slot *slot);
 /* hf_depot_watch, for lists and for pages. */
 hf_status hf_watch_open(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
                         const hf_depot_watch_options *options, bool is_list, bool is_paged);
+
+/* Whether the watcher wants a subscription of its key. */
+static inline bool hf_watcher_subscribes(const hf_watcher *watcher)
+{
+    return watcher->depot->options.subscribe != NULL && watcher->rule.fresh != HF_FRESH_LOCAL;
+}
 
 /* ---- news.c: hf_depot_events. By the driver ---------------------------------------------------------------------- */
 

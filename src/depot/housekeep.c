@@ -5,6 +5,7 @@
  * is among those that were not validated for longest: each pass counts the bytes by age, and the next one takes its
  * cutoff from that. A row is read once more under its key's slot before it goes, and stays if something happens to the
  * key: a write that waits, a watcher, a fetch (depot-D2). */
+#include "depot/change.h"
 #include "depot/file.h"
 
 static const int64_t STEP_NS = 50000000;                  /* between two steps */

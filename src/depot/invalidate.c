@@ -1,4 +1,6 @@
 /* Invalidation: of a key by its row, of a namespace and of all by a number that rises (DP3). */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"

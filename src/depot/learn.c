@@ -1,8 +1,9 @@
 /* Values that a layer above makes (learn.h). A ticket holds the slot of its key, so that what happens to the key is
  * seen when the value comes: `stirred` of the slot counts writes and invalidations. */
 #include "depot/learn.h"
-
+#include "depot/change.h"
 #include "depot/outbox.h"
+
 #include "fiber/keyed/cache.h"
 
 struct hf_depot_ticket {

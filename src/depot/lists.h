@@ -4,6 +4,8 @@
 
 #include "depot/depot_private.h"
 
+typedef struct hf_change_group hf_change_group;
+
 /* ---- stir.c: keys that were changed while something flies -------------------------------------------------------- */
 
 /* The base of the key has changed, or was thrown away, by something that no fetch has brought. */
@@ -52,6 +54,17 @@ static inline size_t hf_page_mark_len(const char *type)
 {
     return type[0] == '\x01' && (type[1] == 'a' || type[1] == 'p') && type[2] != '\0' ? 2 : 0;
 }
+/* The state of the pages of a query. */
+typedef struct hf_paging {
+    hf_key_node key;     /* of the query, in depot->paging; its bytes follow the struct */
+    hf_node in_idle;     /* in depot->paging_idle, while nobody has it open */
+    size_t users;        /* hf_pages that have it open */
+    size_t page_size;    /* set by the first */
+    size_t window_max;   /* the same: items */
+    hf_span ttl;         /* the same */
+    hf_status errors[3]; /* of the last load by direction; HF_OK = it did not fail */
+    char bytes[];
+} hf_paging;
 /* The pages of a key that is a query; NULL = nobody has opened them. */
 hf_paging *hf_paging_find(const hf_depot *depot, hf_str key);
 /* A flight has begun, or left its slot with flight->status. */

@@ -8,6 +8,8 @@
  * Changes that wait behind the answer go on with the new key; a fetch of the old one is thrown away, and those who wait
  * for it ask again. The new key may be known already: its writes stay in the order of their sequence with those that
  * come, and its watchers see the new value. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"

@@ -1,5 +1,6 @@
 /* hf_pages: opening the pages of a query, looking at the window, waiting for changes; and what a fetcher answers. */
 #include "depot/pages.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"

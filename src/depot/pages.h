@@ -2,7 +2,7 @@
 #ifndef HF_DEPOT_PAGES_H
 #define HF_DEPOT_PAGES_H
 
-#include "depot/depot_private.h"
+#include "depot/lists.h"
 #include "depot/window.h"
 
 struct hf_pages {

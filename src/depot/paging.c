@@ -7,6 +7,8 @@
  *
  * depot-P1  A page is added only to the end whose token it was asked with; else it is asked for again.
  * depot-P2  A window has at most window_max items after a load. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 #include "depot/pages.h"

@@ -1,4 +1,5 @@
 /* Rows of writes that are not settled, and the handles that their callers wait for. */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/outbox.h"
 

@@ -1,5 +1,5 @@
 /* Reading: what is at hand, a flight, or both, by the rules. */
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
 
 #include "fiber/keyed/cache.h"
 #include "fiber/verbs.h"

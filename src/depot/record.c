@@ -1,5 +1,7 @@
 /* Records: what a reply brings besides its own value. Each is a change of its own key, and all of them are one group
  * with the landing of the flight, so they are in one commit (ADR 0037). */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"
 

@@ -6,6 +6,7 @@
  *
  * The first write of a key that is not dead is sent; the others wait for it (DP6). */
 #include "depot/send.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 

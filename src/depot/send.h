@@ -2,8 +2,8 @@
 #ifndef HF_DEPOT_SEND_H
 #define HF_DEPOT_SEND_H
 
-#include "depot/depot_private.h"
 #include "depot/driven.h"
+#include "depot/fetching.h"
 #include "depot/outbox.h"
 
 struct hf_sending {

@@ -1,5 +1,7 @@
 /* Slots: what the depot knows of a key while something happens to it. A key to which nothing happens has no slot: it is
  * in memory or in the source. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/outbox.h"
 

@@ -1,6 +1,7 @@
 /* Which keys were stirred while something flies. A reply may bring records of keys that nobody named when its flight
  * began, so the slots of these keys were not held, and nothing else remembers that one of them was invalidated meanwhile
  * (DP3). The set is bounded: what does not fit is taken for a stir of every key, which costs a fetch and nothing else. */
+#include "depot/fetching.h"
 #include "depot/lists.h"
 
 enum { STIRS_MAX = 1024 }; /* keys; far more than are written while one fetch is under way */

@@ -16,6 +16,7 @@
  *
  * depot-U1  A key has at most one current subscription. One that is not current lands nothing.
  * depot-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 
 #include "fiber/verbs.h"

@@ -1,6 +1,7 @@
 /* Watchers: every visible change of a key, in the order of its versions, and what became of fetching it. A watcher
  * never holds up the depot: events that it has not taken are replaced by newer ones, or the oldest are dropped, as its
  * mode says. */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 

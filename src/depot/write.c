@@ -1,6 +1,8 @@
 /* Writing: put, patch, delete and create. A write is a row on the disk, folded into what is visible; send.c sends it to
  * the origin in its turn. A write that goes to the origin first is in the same order, but neither on the disk nor
  * folded. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/outbox.h"
 
 #include "base/canary.h"

@@ -21,7 +21,8 @@
 #include "support/vfs.h"
 
 #include "base/rng.h"
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
+#include "depot/hearing.h"
 #include "depot/outbox.h"
 #include "depot/window.h"
 #include "store/mem.h"
