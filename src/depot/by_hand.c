@@ -98,7 +98,7 @@ static hf_status decide_by_hand(hf_depot *depot, hf_change *change)
 static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (row != NULL) {
         row->is_held = false;
         /* What is visible changes with a write that comes back, or that goes before it was refused. */

@@ -144,7 +144,7 @@ static hf_status attempt_for(called_for *one, hf_depot *depot, hf_span timeout, 
     return status;
 }
 
-hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_span timeout, hf_body call, void *arg)
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_depot_slot *slot, hf_span timeout, hf_body call, void *arg)
 {
     called_for one = {.depot = depot, .key = hf_slot_key(slot)};
     return attempt_for(&one, depot, timeout, call, arg);

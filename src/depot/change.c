@@ -6,7 +6,7 @@
 #include "depot/hearing.h"
 #include "depot/lists.h"
 
-hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
+hf_change *hf_change_new(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_change *change = hf_rt_alloc(depot->rt, sizeof *change);
     if (change == NULL) {
@@ -51,7 +51,7 @@ static void leave_group(hf_depot *depot, hf_change *change)
 
 void hf_change_free(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(!change->is_parked && change->alias == NULL);
     hf_assert(!hf_node_is_linked(&change->node) && !hf_node_is_linked(&change->in_batch) &&
               hf_list_is_empty(&change->asks));
@@ -157,7 +157,7 @@ static bool is_there(hf_depot_entry_kind kind)
 
 hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
@@ -187,7 +187,7 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
 
 void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
     uint64_t version = slot->entry.version;
     bool was_unusable = slot->entry.is_unusable;
@@ -385,7 +385,7 @@ static void run_group(hf_depot *depot, hf_change_group *group)
     for (bool is_last = false; !is_last;) {
         hf_node *node = hf_list_first(&group->members);
         is_last = node == hf_list_last(&group->members); /* the group goes with it */
-        hf_slot *slot = member_of(node)->slot;
+        hf_depot_slot *slot = member_of(node)->slot;
         slot->holds++;
         finish(depot, member_of(node));
         hf_slot_run_changes(depot, slot);
@@ -419,7 +419,7 @@ void hf_change_begin_all(hf_depot *depot, hf_change_group *group)
     }
     for (hf_node *node = hf_list_first(&group->members); node != NULL;) {
         hf_change *member = member_of(node);
-        hf_slot *slot = member->slot;
+        hf_depot_slot *slot = member->slot;
         node = node == hf_list_last(&group->members) ? NULL : node->next; /* the last turn may end the group */
         if (hf_list_first(&slot->changes) != &member->node) {
             continue;
@@ -433,7 +433,7 @@ void hf_change_begin_all(hf_depot *depot, hf_change_group *group)
     }
 }
 
-void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
+void hf_slot_run_changes(hf_depot *depot, hf_depot_slot *slot)
 {
     slot->holds++; /* while this looks at it */
     while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
@@ -466,7 +466,7 @@ void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
 
 void hf_change_release(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(change->is_parked && slot != NULL && hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
     change->is_parked = false;
     change->status = status;
@@ -481,7 +481,7 @@ void hf_change_release(hf_depot *depot, hf_change *change, hf_status status)
 
 void hf_change_begin(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (slot == NULL) {
         if (decide(depot, change)) {
             finish(depot, change);
@@ -497,7 +497,7 @@ void hf_change_begin(hf_depot *depot, hf_change *change)
 
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(!hf_node_is_linked(&change->in_batch) && !change->is_parked);
     hf_assert(slot == NULL || hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
     change->status = status;

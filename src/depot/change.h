@@ -19,9 +19,9 @@ typedef struct hf_change_group {
 
 /* One change: what is to be written, and what happens when it is. */
 struct hf_change {
-    hf_node node;     /* in slot->changes */
-    hf_node in_batch; /* in depot->batch, then in depot->committing */
-    hf_slot *slot;    /* held; NULL = it concerns no key */
+    hf_node node;        /* in slot->changes */
+    hf_node in_batch;    /* in depot->batch, then in depot->committing */
+    hf_depot_slot *slot; /* held; NULL = it concerns no key */
     /* Fills `next` and the writes by what the slot is now. A failure ends the change with `apply`. */
     hf_status (*decide)(hf_depot *depot, hf_change *change);
     /* It is written, or (status) it is not. Frees the change. */
@@ -62,7 +62,7 @@ struct hf_change {
 
 /* ---- change.c ---------------------------------------------------------------------------------------------------- */
 
-hf_change *hf_change_new(hf_depot *depot, hf_slot *slot); /* holds the slot; NULL = no memory */
+hf_change *hf_change_new(hf_depot *depot, hf_depot_slot *slot); /* holds the slot; NULL = no memory */
 void hf_change_free(hf_depot *depot, hf_change *change);
 /* Its turn comes after the changes of its key that are there. */
 void hf_change_begin(hf_depot *depot, hf_change *change);
@@ -91,7 +91,7 @@ void hf_change_group_add(hf_change_group *group, hf_change *change);
  * each other. */
 void hf_change_begin_all(hf_depot *depot, hf_change_group *group);
 /* The changes of a slot that is known now. */
-void hf_slot_run_changes(hf_depot *depot, hf_slot *slot);
+void hf_slot_run_changes(hf_depot *depot, hf_depot_slot *slot);
 /* By the source: the change is written, or not. */
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status);
 

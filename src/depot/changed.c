@@ -42,7 +42,7 @@ static void act_changed(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
     if (slot != NULL) {
         hf_slot_let_go(depot, slot); /* the change holds it */

@@ -8,7 +8,7 @@
 #include "fiber/fail.h"
 #include "fiber/sched/wait.h"
 
-typedef struct hf_slot hf_slot;
+typedef struct hf_depot_slot hf_depot_slot;
 typedef struct hf_snap hf_snap;
 typedef struct hf_pending hf_pending;
 typedef struct hf_depot_flight hf_depot_flight;
@@ -36,7 +36,7 @@ struct hf_ask {
     bool wants_out;    /* its abort came while the driver had it; under the lock */
     bool is_done;      /* answered by its own caller, who drives */
     hf_instant deadline;
-    hf_slot *slot;           /* held */
+    hf_depot_slot *slot;     /* held */
     hf_op op;                /* a failure with a sentence */
     hf_failure_box *failure; /* or the failure of another; owned */
 

@@ -43,7 +43,7 @@ typedef struct hf_many hf_many;
 
 struct hf_depot_flight {
     hf_depot *depot;
-    hf_slot *slot;       /* held */
+    hf_depot_slot *slot; /* held */
     unsigned refs;       /* the slot's, the call's, and one per ask; of the driver */
     hf_node node;        /* while it waits: in depot->queue, depot->gathering or hf_many.gathered */
     hf_depot_call *call; /* that it is part of; NULL = it waits, or lands */
@@ -77,7 +77,7 @@ struct hf_depot_flight {
     bool was_denied; /* the breaker refused it */
     unsigned origin;
     int64_t began_at;            /* wall; with `began` */
-    hf_slot *query;              /* of a page: the slot of its query, held; NULL = an ordinary fetch */
+    hf_depot_slot *query;        /* of a page: the slot of its query, held; NULL = an ordinary fetch */
     hf_page_direction direction; /* of a page */
     hf_value *token;             /* of a page: where it begins; NUL-terminated */
     size_t page_size;            /* items that are wanted; 0 = not said */
@@ -133,9 +133,9 @@ struct hf_many {
 typedef struct hf_sub_run {
     hf_work work;
     hf_depot *depot;
-    hf_slot *slot;   /* held */
-    bool is_current; /* it is slot->sub; else nobody wants it any more */
-    bool is_counted; /* among the fetches at once: it has not emitted yet */
+    hf_depot_slot *slot; /* held */
+    bool is_current;     /* it is slot->sub; else nobody wants it any more */
+    bool is_counted;     /* among the fetches at once: it has not emitted yet */
     bool has_emitted;
     bool has_handed_over;   /* the same, of the subscriber */
     atomic_bool is_probe;   /* set by its fiber */
@@ -175,11 +175,11 @@ hf_status hf_read_check(hf_op *op, hf_fresh fresh, hf_span within, hf_urgency ur
 /* ---- flight.c ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the origin is not asked for this key now; `*ret_wait`: for how long at least. */
-bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t *ret_wait);
+bool hf_depot_is_blocked(hf_depot *depot, hf_depot_slot *slot, bool is_forced, int64_t *ret_wait);
 /* The flight of the slot that serves this freshness, or a new one; it is held by the caller. NULL = no memory. */
-hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, hf_many *many,
-                                     bool *ret_joined);
-static inline hf_depot_flight *hf_flight_board(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency,
+hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_depot_slot *slot, hf_fresh fresh, hf_urgency urgency,
+                                     hf_many *many, bool *ret_joined);
+static inline hf_depot_flight *hf_flight_board(hf_depot *depot, hf_depot_slot *slot, hf_fresh fresh, hf_urgency urgency,
                                                bool *ret_joined)
 {
     return hf_flight_board_for(depot, slot, fresh, urgency, NULL, ret_joined);
@@ -189,10 +189,10 @@ void hf_flight_get_off(hf_depot *depot, hf_depot_flight *flight);
 /* The same for an ask, which has a reference. */
 void hf_flight_leave(hf_depot *depot, hf_depot_flight *flight);
 /* The key of the slot got another name: those who wait ask again, by the new one. */
-void hf_flight_redirect(hf_depot *depot, hf_slot *slot);
+void hf_flight_redirect(hf_depot *depot, hf_depot_slot *slot);
 /* A refresh that belongs to the depot, if there is room for one. */
-void hf_flight_refresh_for(hf_depot *depot, hf_slot *slot, hf_urgency urgency, hf_many *many);
-static inline void hf_flight_refresh(hf_depot *depot, hf_slot *slot, hf_urgency urgency)
+void hf_flight_refresh_for(hf_depot *depot, hf_depot_slot *slot, hf_urgency urgency, hf_many *many);
+static inline void hf_flight_refresh(hf_depot *depot, hf_depot_slot *slot, hf_urgency urgency)
 {
     hf_flight_refresh_for(depot, slot, urgency, NULL);
 }
@@ -231,7 +231,7 @@ hf_status hf_reply_check(const hf_depot *depot, const hf_reply *reply, bool asks
 unsigned hf_depot_origin(hf_depot *depot, hf_str key);
 /* One call of a fetcher, pusher or subscriber about a key, within `timeout` (0 = none): verbs about the key are refused inside. On
  * the fiber of a call, a send or a subscription. */
-hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_span timeout, hf_body call, void *arg);
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_depot_slot *slot, hf_span timeout, hf_body call, void *arg);
 /* Whether this fiber is inside such a call about this key. */
 bool hf_depot_is_called_for(const hf_fiber *self, const hf_depot *depot, hf_str key);
 /* What a verb says there. */
@@ -259,7 +259,7 @@ void hf_many_again(hf_ask *ask);
 void hf_sub_board(hf_depot *depot, hf_depot_flight *flight);
 /* Something has changed: whether the slot's subscription is wanted is looked at when the driver has nothing else to do.
  * Does nothing without .subscribe. */
-void hf_sub_look(hf_depot *depot, hf_slot *slot);
+void hf_sub_look(hf_depot *depot, hf_depot_slot *slot);
 void hf_depot_look_at_subs(hf_depot *depot);
 /* Online again. */
 void hf_depot_look_at_all_subs(hf_depot *depot);

@@ -9,10 +9,10 @@ typedef struct hf_change_group hf_change_group;
 /* ---- stir.c: keys that were changed while something flies -------------------------------------------------------- */
 
 /* The base of the key has changed, or was thrown away, by something that no fetch has brought. */
-void hf_stir_note(hf_depot *depot, const hf_slot *slot);
+void hf_stir_note(hf_depot *depot, const hf_depot_slot *slot);
 /* Whether neither the key, nor its namespace, nor all have been stirred since depot->stir was `since`, when a flight
  * began that is still in the air. */
-bool hf_stir_is_quiet(const hf_depot *depot, const hf_slot *slot, uint64_t since);
+bool hf_stir_is_quiet(const hf_depot *depot, const hf_depot_slot *slot, uint64_t since);
 /* Nothing flies any more. */
 void hf_stir_forget(hf_depot *depot);
 
@@ -26,8 +26,8 @@ bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_
 /* ---- refs.c: who refers to a key --------------------------------------------------------------------------------- */
 
 /* A list watcher of the slot's key comes or goes. */
-void hf_refs_watch(hf_depot *depot, const hf_slot *slot);
-void hf_refs_unwatch(hf_depot *depot, const hf_slot *slot);
+void hf_refs_watch(hf_depot *depot, const hf_depot_slot *slot);
+void hf_refs_unwatch(hf_depot *depot, const hf_depot_slot *slot);
 /* A value of the key came into memory: if the key is referred to or watched, and the value is a list, its members are
  * noted. */
 void hf_refs_saw(hf_depot *depot, hf_str key, const hf_value *value);
@@ -71,7 +71,7 @@ hf_paging *hf_paging_find(const hf_depot *depot, hf_str key);
 void hf_pages_began(hf_depot *depot, const hf_depot_flight *flight);
 void hf_pages_ended(hf_depot *depot, const hf_depot_flight *flight);
 /* A watcher of the slot wanted to fetch, and the origin is not asked now. */
-void hf_pages_refused(hf_depot *depot, const hf_slot *slot, hf_status status);
+void hf_pages_refused(hf_depot *depot, const hf_depot_slot *slot, hf_status status);
 /* The token where the next attempt of a page begins. False: there is none any more. */
 bool hf_page_aim(hf_depot *depot, hf_depot_flight *flight);
 /* By the change of a flight of a page, which leads its group: whether the page still fits. */

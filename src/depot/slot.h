@@ -26,13 +26,13 @@ struct hf_depot_write {
     hf_list waiters;
 };
 
-typedef struct hf_slot hf_slot;
+typedef struct hf_depot_slot hf_depot_slot;
 
 /* A write that is not settled. */
 typedef struct hf_pending {
     hf_node node;   /* in slot->rows */
     hf_node in_all; /* in depot->rows, by sequence */
-    hf_slot *slot;
+    hf_depot_slot *slot;
     uint64_t sequence;
     hf_write_verb verb;
     hf_row_state state;
@@ -65,7 +65,7 @@ typedef struct hf_depot_flight hf_depot_flight;
 typedef struct hf_change hf_change;
 typedef struct hf_alias hf_alias;
 
-struct hf_slot {
+struct hf_depot_slot {
     hf_key_node key; /* in depot->slots; its bytes follow the struct */
     hf_space *space;
     unsigned holds; /* depot-D4 */
@@ -95,39 +95,39 @@ struct hf_slot {
 /* ---- slot.c ------------------------------------------------------------------------------------------------------ */
 
 /* Finds or makes the slot of a key, or of the one that it is an alias of, and holds it. NULL = no memory. */
-hf_slot *hf_slot_hold(hf_depot *depot, hf_str key);
-void hf_slot_let_go(hf_depot *depot, hf_slot *slot);
-static inline hf_str hf_slot_key(const hf_slot *slot)
+hf_depot_slot *hf_slot_hold(hf_depot *depot, hf_str key);
+void hf_slot_let_go(hf_depot *depot, hf_depot_slot *slot);
+static inline hf_str hf_slot_key(const hf_depot_slot *slot)
 {
     return hf_str_of_len(slot->bytes, slot->key.len);
 }
 /* Whether it is known; else it begins to load, and `ask` (may be NULL) is acted on again when it is. False with an ask
  * that wants out: it was answered. */
-bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask);
+bool hf_slot_know(hf_depot *depot, hf_depot_slot *slot, hf_ask *ask);
 /* The slot of the ask's key, held by the ask, when it is known. NULL: the ask waits and is acted on again, or was answered. */
-hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask);
+hf_depot_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask);
 /* The visible value of `entry` with the pending writes of the slot folded in: without `except`, or with `more` in its
  * place; `more` without `except` comes last. A patch that does not fit any more is left out, but one that comes last is
  * a failure. Fails: what .apply returned. */
-hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
-                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
-                       bool *ret_is_pending);
+hf_status hf_slot_fold(hf_depot *depot, const hf_depot_slot *slot, const hf_depot_entry *entry,
+                       const hf_pending *except, const hf_pending *more, hf_depot_entry_kind *ret_kind,
+                       hf_value **ret_value, bool *ret_is_pending);
 /* The same for the writes of two keys in one, as hf_slot_take_rows orders them; without `except`. */
-void hf_slot_fold_both(hf_depot *depot, const hf_slot *slot, const hf_slot *other, const hf_pending *except,
+void hf_slot_fold_both(hf_depot *depot, const hf_depot_slot *slot, const hf_depot_slot *other, const hf_pending *except,
                        const hf_depot_entry *entry, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
                        bool *ret_is_pending);
 /* The writes of `other`, but for `except`, become those of `slot`: by sequence, but none before one that is being
  * sent. */
-void hf_slot_take_rows(hf_depot *depot, hf_slot *slot, hf_slot *other, const hf_pending *except);
+void hf_slot_take_rows(hf_depot *depot, hf_depot_slot *slot, hf_depot_slot *other, const hf_pending *except);
 /* The first write that is not dead; NULL = none. */
-hf_pending *hf_slot_first_row(const hf_slot *slot);
+hf_pending *hf_slot_first_row(const hf_depot_slot *slot);
 /* What .apply makes of the value (NULL = none) and the patch of this row. Fails: what .apply returned; HF_ERR_INVALID: it
  * made nothing; HF_ERR_TOO_BIG; HF_ERR_MISUSE: there is no .apply. */
 hf_status hf_slot_apply(hf_depot *depot, const hf_pending *row, const hf_value *value, hf_value **ret_value);
 /* After a hard invalidation of more than the key: the writes that wait are folded without the base. */
-void hf_slot_refold(hf_depot *depot, hf_slot *slot);
+void hf_slot_refold(hf_depot *depot, hf_depot_slot *slot);
 hf_depot_entry hf_entry_none(const hf_depot *depot, const hf_space *space);
 /* The entry of the slot is this one. */
-void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry);
+void hf_slot_loaded(hf_depot *depot, hf_depot_slot *slot, const hf_depot_entry *entry);
 
 #endif

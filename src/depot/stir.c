@@ -40,7 +40,7 @@ static void make_room(hf_depot *depot)
     depot->stir_floor = floor;
 }
 
-void hf_stir_note(hf_depot *depot, const hf_slot *slot)
+void hf_stir_note(hf_depot *depot, const hf_depot_slot *slot)
 {
     uint64_t stir = ++depot->stir;
     if (depot->flight_count == 0) {
@@ -73,7 +73,7 @@ void hf_stir_note(hf_depot *depot, const hf_slot *slot)
     hf_list_push_back(&depot->stirs_by_age, &one->node);
 }
 
-bool hf_stir_is_quiet(const hf_depot *depot, const hf_slot *slot, uint64_t since)
+bool hf_stir_is_quiet(const hf_depot *depot, const hf_depot_slot *slot, uint64_t since)
 {
     hf_assert(depot->flight_count > 0 && since <= depot->stir); /* else stirs are not noted */
     if (depot->stir_floor > since || slot->space->stirred > since) {

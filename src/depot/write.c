@@ -20,7 +20,7 @@ static bool verbs_fit(const hf_depot *depot, hf_write_verb older, hf_write_verb 
 }
 
 /* The write that this one is put into: the last of the key, if it was not sent yet. */
-static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pending *row)
+static hf_pending *mate_of(hf_depot *depot, const hf_depot_slot *slot, const hf_pending *row)
 {
     hf_node *last = hf_list_last(&slot->rows);
     if (last == NULL || depot->options.coalesce.ns <= 0) {
@@ -49,7 +49,7 @@ static hf_status check_room(hf_op *op, hf_depot *depot, const hf_pending *row)
 }
 
 /* Whether the key is as the caller thinks. */
-static hf_status check_known(hf_op *op, const hf_depot *depot, const hf_slot *slot, const hf_pending *row,
+static hf_status check_known(hf_op *op, const hf_depot *depot, const hf_depot_slot *slot, const hf_pending *row,
                              uint64_t if_version)
 {
     hf_assert(slot->load == HF_SLOT_KNOWN);
@@ -95,7 +95,7 @@ static hf_status try_patch(hf_depot *depot, hf_change *change, const hf_pending 
 static hf_status decide_write(hf_depot *depot, hf_change *change)
 {
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(row->slot == slot && !hf_node_is_linked(&row->node) && row->state == HF_ROW_WAITING);
     HF_TRY(check_known(&change->op, depot, slot, row, change->number));
     HF_TRY(check_room(&change->op, depot, row));
@@ -145,7 +145,7 @@ static void merge_rows(hf_depot *depot, hf_pending *mate, hf_pending *row, hf_va
 static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(row->slot == slot && !hf_node_is_linked(&row->node)); /* depot-D2 */
     if (change->mate != NULL && change->mate->is_held) {
         change->mate->is_held = false;
@@ -175,7 +175,7 @@ static void act_origin_first(hf_depot *depot, hf_ask *ask)
 {
     hf_pending *row = ask->row;
     int64_t wait = 0;
-    hf_slot *slot = hf_slot_of_ask(depot, ask);
+    hf_depot_slot *slot = hf_slot_of_ask(depot, ask);
     if (slot == NULL) {
         return; /* it is acted on again when the key is known */
     }
@@ -217,7 +217,7 @@ static void act_write(hf_depot *depot, hf_post *post)
         act_origin_first(depot, ask);
         return;
     }
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (slot == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a write"));
         return;

@@ -185,10 +185,10 @@ static void visit_record(void *arg, const hf_pb_operation_record *record,
     }
 }
 
-static int read_batches(const hf_target *target, listing *l)
+static int read_batches(const hf_tool_target *target, listing *l)
 {
     hf_op op;
-    hf_source source;
+    hf_tool_source source;
     hf_look *look = NULL;
     int code = hf_source_open_still(&source, target->path);
     if (code != HF_EXIT_FINE) {
@@ -274,7 +274,7 @@ static int ask_batches(listing *l)
 /* ---- The commands ---- */
 
 /* Of a target that is open, or of a file at rest. */
-static int show_batches(const hf_target *target, const hf_tool_args *args, const char *id)
+static int show_batches(const hf_tool_target *target, const hf_tool_args *args, const char *id)
 {
     listing l = {.args = args, .id = id, .service = target->service};
     hf_report_init(&l.report);
@@ -294,7 +294,7 @@ static int show_batches(const hf_target *target, const hf_tool_args *args, const
 }
 
 /* What a batch has come to. */
-static int told(const hf_target *target, const hf_tool_args *args, const hf_batch_info *info, int code)
+static int told(const hf_tool_target *target, const hf_tool_args *args, const hf_batch_info *info, int code)
 {
     if (code == HF_EXIT_FINE && args->json) {
         code = show_batches(target, args, args->words[1]);
@@ -402,7 +402,7 @@ static bool take_which(const hf_tool_args *args, chosen *list)
 
 static int start_batch(const hf_tool_args *args, hf_batch_kind kind, double rate, const chosen *list, hf_payload input)
 {
-    hf_target target;
+    hf_tool_target target;
     int code = hf_target_open(&target, args);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -457,7 +457,7 @@ int hf_cmd_batch_stop(const hf_tool_args *args)
 
 static int show_target(const hf_tool_args *args, const char *id)
 {
-    hf_target target;
+    hf_tool_target target;
     int code = hf_target_find(&target, args);
     if (code == HF_EXIT_FINE && target.kind != HF_TARGET_REST) {
         code = hf_target_reach(&target);
@@ -480,7 +480,7 @@ int hf_cmd_batch_list(const hf_tool_args *args)
 /* Whether the file still has it. */
 static int is_left(const hf_tool_args *args, bool *ret_is_left)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open_still(&source, args->words[0]);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -494,7 +494,7 @@ static int is_left(const hf_tool_args *args, bool *ret_is_left)
 }
 
 /* A program that has the file open, or a server, goes on by itself. */
-static int delete_there(hf_target *target, const hf_tool_args *args)
+static int delete_there(hf_tool_target *target, const hf_tool_args *args)
 {
     int code = hf_target_reach(target);
     return code == HF_EXIT_FINE
@@ -505,7 +505,7 @@ static int delete_there(hf_target *target, const hf_tool_args *args)
 
 int hf_cmd_namespace_delete(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     int code = hf_target_find(&target, args);
     if (code != HF_EXIT_FINE || target.kind != HF_TARGET_REST) {
         return code != HF_EXIT_FINE ? code : delete_there(&target, args);

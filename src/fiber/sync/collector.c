@@ -66,7 +66,7 @@ static void release(hf_flow *flow, hf_collector *collector)
     hf_flow_run_unref(run);
 }
 
-static void drop_collector(hf_owned *owned)
+static void drop_collector(hf_owned_object *owned)
 {
     hf_collector *collector = HF_CONTAINER(owned, hf_collector, owned);
     hf_flow *flow = collector->run->flow;
@@ -334,13 +334,13 @@ static hf_status collect_into(hf_collector *collector, void *value, hf_flow_item
 
 /* Memory for a value that is too large for the stack. */
 typedef struct room {
-    hf_owned owned;
+    hf_owned_object owned;
     hf_runtime *rt; /* the flow may be gone when the collector is */
     size_t len;     /* bytes of the struct and the value */
     _Alignas(max_align_t) unsigned char value[];
 } room;
 
-static void drop_room(hf_owned *owned)
+static void drop_room(hf_owned_object *owned)
 {
     room *large = HF_CONTAINER(owned, room, owned);
     hf_rt_free(large->rt, large, large->len);
