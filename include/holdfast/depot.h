@@ -218,7 +218,7 @@ typedef bool hf_source_visit(void *arg, const void *key, size_t key_len, const v
 
 /* Where a depot keeps its rows instead of a file. The functions run on the runtime's pool, one at a time, so they may
  * block. A failure is any status but HF_OK; HF_ERR_STORE says that it is not known what became of a write, and the depot
- * then asks the source nothing more. What is read must be what was written last, also after a restart. */
+ * then asks the source nothing more. A read must give what was written last, also after a restart. */
 typedef struct hf_source_hooks {
     void *state;
     /* Sets row->data. If it fails, the value counts as missing and is fetched. */
@@ -713,8 +713,8 @@ HF_API void hf_items_free(hf_items *items);                             /* accep
 HF_API HF_MUST_USE hf_status hf_depot_list_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
                                                       const hf_depot_watch_options *options);
 
-/* What a fetcher or pusher answers. They return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
- * that. */
+/* How a fetcher or pusher answers. These return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
+ * that status. */
 HF_API HF_MUST_USE hf_status hf_reply_value(hf_reply *reply, const void *data, size_t len);
 HF_API HF_MUST_USE hf_status hf_reply_not_modified(hf_reply *reply);
 /* hf_reply_value with a list of these keys. Fails also: HF_ERR_LIMIT: more than HF_DEPOT_LIST_MAX keys. */

@@ -80,7 +80,7 @@ typedef struct hf_pages_view {
 
 HF_BEGIN_DECLS
 
-/* Opens the pages of a query. What is at hand can be seen at once; if there is nothing, or it is older than .ttl, the
+/* Opens the pages of a query. A window at hand can be seen at once; if there is none, or it is older than .ttl, the
  * first page is fetched. All that open a query share one window; the first one sets .page_size, .window_max and .ttl,
  * which are forgotten when nobody has it open and the window has left memory. From any fiber or thread.
  * Fails: HF_ERR_INVALID: the key, also one that hf_depot_create has made and the origin has not named, its type has over

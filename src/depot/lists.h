@@ -31,7 +31,7 @@ void hf_refs_unwatch(hf_depot *depot, const hf_depot_slot *slot);
 /* A value of the key came into memory: if the key is referred to or watched, and the value is a list, its members are
  * noted. */
 void hf_refs_saw(hf_depot *depot, hf_str key, const hf_value *value);
-/* What is visible of the key has changed: list watchers of lists that refer to it hear of it. */
+/* The visible value of the key has changed: list watchers of lists that refer to it hear of it. */
 void hf_refs_changed(hf_depot *depot, hf_str key);
 /* A key got another name: lists may refer to it by the old one. */
 void hf_refs_renamed(hf_depot *depot);

@@ -1,4 +1,4 @@
-/* Who refers to a key: an index in memory, from members to the lists that have them, while a list is watched.
+/* Which lists refer to a key: an index in memory, from members to the lists that have them, while a list is watched.
  *
  *     list that is watched --edge--> member --edge--> member of the list that it is
  *

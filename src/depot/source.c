@@ -1,6 +1,6 @@
 /* Where a depot keeps its rows: a file, whose requests go through the store's queue to a thread of its own, or functions of
- * the user, which hooks.c calls on the pool. Whoever has executed a request posts what it has done; from the requests on
- * both are the same. */
+ * the user, which hooks.c calls on the pool. The thread that has executed a request posts the result. Above the requests,
+ * file and functions are the same. */
 #include "depot/change.h"
 #include "depot/file.h"
 #include "depot/hearing.h"

@@ -1,6 +1,6 @@
 /* holdfast start, run, signal, query, update, cancel, terminate, result, reset, stack: what a person does to one workflow.
  *
- * They open TARGET (target.h) and use the verbs of the library. What a workflow returns goes to stdout as it is, if it is JSON; a failure goes
+ * They open TARGET (target.h) and use the verbs of the library. The result of a workflow goes to stdout as it is, if it is JSON; a failure goes
  * to stderr, and the exit code is 1. */
 #include "main/report.h"
 #include "main/target.h"

@@ -72,7 +72,7 @@ static int code_of(desk *d, hf_status status, uint64_t damaged)
     return HF_EXIT_FINE;
 }
 
-/* A file at rest is read run by run, so that a million of them take some seconds. What is over within a second needs no progress. */
+/* A file at rest is read run by run, so that a million of them take some seconds. A command that ends within a second shows no progress. */
 static void tell_progress(uint64_t looked)
 {
     static int64_t since_ns;

@@ -120,7 +120,7 @@ struct hf_remote_ask {
     unsigned failures; /* attempts that the server has refused for now */
 };
 
-/* One stream. What comes in is collected here. */
+/* One stream. It collects the bytes that come in. */
 struct hf_attempt {
     hf_h2_stream h2; /* first */
     hf_line *line;
