@@ -49,6 +49,16 @@ static void leave_group(hf_depot *depot, hf_change *change)
     }
 }
 
+hf_change *hf_change_of_key(hf_depot *depot, hf_str key)
+{
+    hf_depot_slot *slot = hf_slot_hold(depot, key);
+    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
+    if (slot != NULL) {
+        hf_slot_let_go(depot, slot); /* the change holds it */
+    }
+    return change;
+}
+
 void hf_change_free(hf_depot *depot, hf_change *change)
 {
     hf_depot_slot *slot = change->slot;

@@ -63,6 +63,8 @@ struct hf_change {
 /* ---- change.c ---------------------------------------------------------------------------------------------------- */
 
 hf_change *hf_change_new(hf_depot *depot, hf_depot_slot *slot); /* holds the slot; NULL = no memory */
+/* The same for the slot of a key. */
+hf_change *hf_change_of_key(hf_depot *depot, hf_str key);
 void hf_change_free(hf_depot *depot, hf_change *change);
 /* Its turn comes after the changes of its key that are there. */
 void hf_change_begin(hf_depot *depot, hf_change *change);

@@ -372,11 +372,7 @@ static void act_bury(hf_depot *depot, hf_post *post)
         return;
     }
     hf_op *why = hf_rt_alloc(depot->rt, sizeof *why); /* the sentence: the caller may leave before it is written */
-    hf_depot_slot *slot = why != NULL ? hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len)) : NULL;
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
+    hf_change *change = why != NULL ? hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len)) : NULL;
     if (change == NULL) {
         hf_rt_free(depot->rt, why, sizeof *why);
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a write"));

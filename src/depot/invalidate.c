@@ -82,11 +82,7 @@ static void act_key(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
+    hf_change *change = hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (change == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for an invalidation"));
         return;

@@ -180,12 +180,8 @@ hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one)
 {
     hf_value *key = one->reply.key;
     hf_assert(key != NULL && answer->is_deciding && one->status == HF_OK);
-    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(hf_value_data(key), hf_value_len(key)));
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
+    hf_change *change = hf_change_of_key(depot, hf_str_of_len(hf_value_data(key), hf_value_len(key)));
     moving *move = change != NULL ? hf_rt_alloc(depot->rt, sizeof *move) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
     if (move == NULL) {
         if (change != NULL) {
             hf_change_free(depot, change);
