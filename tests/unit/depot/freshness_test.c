@@ -1,4 +1,4 @@
-/* STORE.md section 3 on a whole depot: what is at hand times the freshness that is asked for, as tables. Virtual time. */
+/* The table of rules.c on a whole depot: what is at hand times the freshness that is asked for, as tables. Virtual time. */
 #include "support/support.h"
 
 #include "depot/depot_private.h"
