@@ -631,10 +631,12 @@ HF_API HF_MUST_USE hf_status hf_depot_write_key(const hf_depot_write *write, hf_
 HF_API HF_MUST_USE hf_status hf_depot_write_wait_with(hf_depot_write *write, const hf_wait_options *options);
 HF_API void hf_depot_write_free(hf_depot_write *write); /* accepts NULL; the write goes on */
 
-/* After this has returned nothing from before is served, nor written by a fetch that was under way. */
+/* After this has returned nothing from before is served, nor written by a fetch that was under way. Fails, and changes
+ * nothing: HF_ERR_INVALID: the key, or .drop_pending without .hard; HF_ERR_FULL, HF_ERR_IO, HF_ERR_STORE: it is not on the
+ * disk; HF_ERR_NOMEM, HF_ERR_CLOSED. After HF_ERR_CANCELED it may happen all the same. */
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_with(hf_depot *depot, hf_depot_key key,
                                                       const hf_depot_invalidate_options *options);
-/* The same for all keys of a namespace, and for all; takes one row, however many there are. */
+/* The same for all keys of a namespace, and for all; takes one row, however many there are. Fails: as for a key. */
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_namespace_with(hf_depot *depot, const char *ns,
                                                                 const hf_depot_invalidate_options *options);
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const hf_depot_invalidate_options *options);
@@ -642,12 +644,14 @@ HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const
  * A fetch under way is not affected. Fails: HF_ERR_INVALID: the key; the failure of the source: what was at hand
  * stays. */
 HF_API HF_MUST_USE hf_status hf_depot_changed(hf_depot *depot, hf_depot_key key);
-/* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. */
+/* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. Fails: HF_ERR_INVALID: `bytes` is
+ * negative. */
 HF_API HF_MUST_USE hf_status hf_depot_trim(hf_depot *depot, int64_t bytes);
 /* Whether the origin can be reached, as far as you know; true at first. False: no fetch, subscription or send begins; those
- * under way go on. True again: writes are sent at once. */
+ * under way go on. True again: writes are sent at once. Fails: HF_ERR_CANCELED, HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_depot_online(hf_depot *depot, bool is_online);
-/* The same numbers are in hf_metrics of the depot's runtime, by the name of the depot. */
+/* The same numbers are in hf_metrics of the depot's runtime, by the name of the depot. Fails: HF_ERR_CANCELED,
+ * HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret_counts);
 /* Collects what happens in the whole depot from now on, as hf_depot_news, with hf_collector_next. It never holds up the
  * depot: a collector that is slow loses the oldest of HF_DEPOT_NEWS_MAX (hf_collector_dropped). It belongs to the calling
@@ -656,7 +660,7 @@ HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret
 HF_API HF_MUST_USE hf_status hf_depot_events(hf_depot *depot, hf_collector **ret_collector);
 /* "fetched", "breaker open"; "?" for a number that is none of them. */
 HF_API const char *hf_depot_news_name(hf_depot_news_kind kind);
-/* The writes that wait or are dead, in order. */
+/* The writes that wait or are dead, in order. Fails: HF_ERR_CANCELED, HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_visit *visit, void *arg);
 /* Sends a write again at once, also a dead one; or drops it. A write of the file that cannot be read is not in the list,
  * but can be dropped: `holdfast depot pending --damaged` shows their numbers. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT:
@@ -664,7 +668,8 @@ HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_
 HF_API HF_MUST_USE hf_status hf_depot_retry(hf_depot *depot, uint64_t sequence);
 HF_API HF_MUST_USE hf_status hf_depot_drop(hf_depot *depot, uint64_t sequence);
 
-/* Watches a key: first what is at hand, then every change. */
+/* Watches a key: first what is at hand, then every change. Fails: HF_ERR_INVALID: the key or an option; HF_ERR_CANCELED,
+ * HF_ERR_CLOSED, HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_depot_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
                                                  const hf_depot_watch_options *options);
 /* Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_CLOSED: the depot was closed. */

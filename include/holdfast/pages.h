@@ -96,7 +96,7 @@ HF_API HF_MUST_USE hf_status hf_pages_open_with(hf_depot *depot, hf_depot_key qu
  * HF_ERR_TIMEOUT, HF_ERR_CANCELED: of the caller. Else the failure of the fetcher. */
 HF_API HF_MUST_USE hf_status hf_pages_load_with(hf_pages *pages, hf_page_direction direction,
                                                 const hf_pages_load_options *options);
-/* The window as it is now, with the values of its items. */
+/* The window as it is now, with the values of its items. Fails: HF_ERR_CANCELED, HF_ERR_CLOSED, HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_pages_look(hf_pages *pages, hf_pages_view *ret_view);
 /* Waits until the window, an item or the state of a load differs from what the last call has given; the first call
  * gives what there is. Changes that come while nobody waits are one. One caller at a time. Fails: HF_ERR_TIMEOUT,
