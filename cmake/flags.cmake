@@ -63,7 +63,7 @@ target_compile_options(
     hf_test_warnings INTERFACE $<${c}:-Wall> $<${c}:-Wextra> $<${c}:-Wshadow> $<${c}:-Wstrict-prototypes> $<${c}:-Wvla>
                                $<${c}:-Wformat=2> $<${c}:-Wundef> $<$<BOOL:${HF_WERROR}>:-Werror>)
 
-# STYLE.md section 6. The list is also used by tools/check_compilers.sh, through a file in the build tree.
+# The warnings. The list is also used by tools/check_compilers.sh, through a file in the build tree.
 set(HF_WARNING_LIST
     -Wall
     -Wextra

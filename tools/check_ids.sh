@@ -89,4 +89,15 @@ for id in $bare; do
         fail "$id is cited and is not in docs/promises.md: $(grep -rlP "(?<![-\w])$id(?![-\w])" src tests | tr '\n' ' ')"
 done
 echo "$(grep -c . <<<"$bare") bare ids are cited"
+
+# ---- Pages ------------------------------------------------------------------------------------------------------------------
+
+# What is cited stands in the tree: pages by their names, and ids without the name of a page that readers do not have.
+for page in $(grep -rhoE '\b[A-Z][A-Z-]+\.md\b' "${places[@]}" cmake tools proto dev | sort -u); do
+    [[ -n $(find . -name "$page" -not -path './build/*' -print -quit) ]] ||
+        fail "$page is cited and is not there: $(grep -rlwF "$page" "${places[@]}" cmake tools proto dev | tr '\n' ' ')"
+done
+if grep -rnE '\b(PROMISES|RELIABILITY|TARGETS|STYLE) [A-Z]?[0-9]' "${places[@]}"; then
+    fail "these lines name a page that is not there"
+fi
 exit $failed

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The walk of one workflow in ARCHITECTURE.md: at most 25 hops, and each function is defined in the file that is named beside it.
-# Every file and every name that "To find something" and "To add something" send a reader to exists, too.
+# So is every other function that stands behind a file. Every file and every name that "To find something" and "To add something" send a reader to exists, too.
 #     check_walk.sh <source tree>
 set -euo pipefail
 cd "$1"
@@ -34,5 +34,19 @@ if (($(wc -w <<<"$names") < 30)); then
     echo "FAILED: the sections about finding and adding something were not found in ARCHITECTURE.md"
     failed=1
 fi
-echo "$count hops, $(wc -w <<<"$names") other places"
+# Anywhere on the page: a file and, right behind it, a function is that function's file.
+pairs=0
+while read -r file function; do
+    pairs=$((pairs + 1))
+    places=$(find src -path "*/$file" -name "${file##*/}")
+    if [[ -z $places ]] || ! grep -qE "^[a-z].*\b${function}\(" $places; then
+        echo "FAILED: ARCHITECTURE.md says that $function is in $file"
+        failed=1
+    fi
+done < <(tr '\n' ' ' <ARCHITECTURE.md | tr -s ' ' | grep -oE '`[a-z0-9_/]+\.[ch]` `[a-z0-9_]+`' | tr -d '`')
+if ((pairs < count)); then
+    echo "FAILED: only $pairs places of functions were found in ARCHITECTURE.md"
+    failed=1
+fi
+echo "$count hops, $pairs functions with their files, $(wc -w <<<"$names") other places"
 exit "$failed"

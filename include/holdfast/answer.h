@@ -11,7 +11,7 @@
  *     HF_TRY(hf_answer(service, hf_answer_to(token), hf_payload_of_json("true")));
  *
  * An activity that returns HF_PENDING has not ended: its function has returned, its slot is free, and its timeouts run
- * on. Whoever has the token, or knows the ids, answers it: from any thread of this process, or from another process that
+ * on. Code that has the token, or knows the ids, answers it: from any thread of this process, or from another process that
  * opens the store later. When the service has taken note of HF_PENDING, the attempt belongs to no process. If this
  * process ends then, also by kill -9, the attempt is not handed out again; before that it is lost like any other
  * ("WorkerLost"). An answer may come before the function has returned.

@@ -218,7 +218,7 @@ typedef bool hf_source_visit(void *arg, const void *key, size_t key_len, const v
 
 /* Where a depot keeps its rows instead of a file. The functions run on the runtime's pool, one at a time, so they may
  * block. A failure is any status but HF_OK; HF_ERR_STORE says that it is not known what became of a write, and the depot
- * then asks the source nothing more. What is read must be what was written last, also after a restart. */
+ * then asks the source nothing more. A read must give what was written last, also after a restart. */
 typedef struct hf_source_hooks {
     void *state;
     /* Sets row->data. If it fails, the value counts as missing and is fetched. */
@@ -239,6 +239,7 @@ typedef struct hf_source_hooks {
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_conflict {
+    HF_CONFLICT_DEFAULT,     /* of a write: what its depot says; of a depot: the server wins */
     HF_CONFLICT_SERVER_WINS, /* the write is given up with HF_ERR_CONFLICT */
     HF_CONFLICT_CLIENT_WINS, /* it is sent again, with the origin's etag as its condition, three times at most */
     HF_CONFLICT_MERGE        /* .merge decides what is sent */
@@ -271,7 +272,7 @@ typedef struct hf_depot_options {
     int64_t attempts_max;      /* of a write, before it is given up as dead; HF_UNLIMITED */
     /* Two writes of a key within this span are one, if the first was not sent yet; 150 ms, HF_SPAN_OFF. */
     hf_span coalesce;
-    hf_conflict on_conflict; /* HF_CONFLICT_SERVER_WINS */
+    hf_conflict on_conflict; /* of writes that do not say it themselves; HF_CONFLICT_SERVER_WINS */
     /* The origin that a key belongs to: a number below 64 of your choice. Each has its own circuit breaker. NULL =
      * there is one. */
     unsigned (*origin_of)(void *state, hf_depot_key key);
@@ -386,7 +387,7 @@ typedef struct hf_depot_write_options {
     const char *if_match;       /* only if the origin's value has this etag */
     bool if_none;               /* only if the origin has no value */
     uint64_t if_version;        /* only if the value here has this version, else HF_ERR_CONFLICT; 0 = no condition */
-    hf_conflict on_conflict;    /* 0 = the depot's */
+    hf_conflict on_conflict;    /* the depot's */
     hf_depot_write **ret_write; /* to wait for it; NULL = not wanted. Freed with hf_depot_write_free */
     /* Of the call; with HF_DEPOT_ORIGIN_FIRST of the answer. The write may happen all the same. */
     hf_span timeout;
@@ -430,11 +431,11 @@ typedef struct hf_depot_watch_options {
     hf_fresh fresh;
     hf_span within;
     /* Which events are kept for a watcher that is slow. It never holds up the depot, and never ends by itself.
-     * HF_FLOW_CONFLATE, and the default: the newest DATA, GONE or LOADING and the newest ERROR. HF_FLOW_BUFFER with a
-     * capacity: the oldest ones in order; when there are `capacity` of them, the last is replaced by each newer one, so
-     * that the newest is always there. HF_FLOW_DROP_OLDEST: the newest ones in order. */
+     * HF_FLOW_CONFLATE, the default: the newest DATA, GONE or LOADING and the newest ERROR. HF_FLOW_BUFFER: the oldest
+     * ones in order; when there are `capacity` of them, the last is replaced by each newer one, so that the newest is
+     * always there. HF_FLOW_DROP_OLDEST: the newest ones in order. */
     hf_flow_mode mode;
-    size_t capacity; /* events that are kept, up to 65,536; HF_FLOW_BUFFER needs it, HF_FLOW_DROP_OLDEST has 16 */
+    size_t capacity; /* events that are kept, up to 65,536; 1 with HF_FLOW_BUFFER, 16 with HF_FLOW_DROP_OLDEST */
     hf_span refresh; /* fetch again in this rhythm; 0 = no; HF_FRESH_LOCAL never fetches */
 } hf_depot_watch_options;
 
@@ -630,10 +631,12 @@ HF_API HF_MUST_USE hf_status hf_depot_write_key(const hf_depot_write *write, hf_
 HF_API HF_MUST_USE hf_status hf_depot_write_wait_with(hf_depot_write *write, const hf_wait_options *options);
 HF_API void hf_depot_write_free(hf_depot_write *write); /* accepts NULL; the write goes on */
 
-/* After this has returned nothing from before is served, nor written by a fetch that was under way. */
+/* After this has returned nothing from before is served, nor written by a fetch that was under way. Fails, and changes
+ * nothing: HF_ERR_INVALID: the key, or .drop_pending without .hard; HF_ERR_FULL, HF_ERR_IO, HF_ERR_STORE: it is not on the
+ * disk; HF_ERR_NOMEM, HF_ERR_CLOSED. After HF_ERR_CANCELED it may happen all the same. */
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_with(hf_depot *depot, hf_depot_key key,
                                                       const hf_depot_invalidate_options *options);
-/* The same for all keys of a namespace, and for all; takes one row, however many there are. */
+/* The same for all keys of a namespace, and for all; takes one row, however many there are. Fails: as for a key. */
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_namespace_with(hf_depot *depot, const char *ns,
                                                                 const hf_depot_invalidate_options *options);
 HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const hf_depot_invalidate_options *options);
@@ -641,12 +644,14 @@ HF_API HF_MUST_USE hf_status hf_depot_invalidate_all_with(hf_depot *depot, const
  * A fetch under way is not affected. Fails: HF_ERR_INVALID: the key; the failure of the source: what was at hand
  * stays. */
 HF_API HF_MUST_USE hf_status hf_depot_changed(hf_depot *depot, hf_depot_key key);
-/* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. */
+/* Frees memory until at most `bytes` are taken by values at hand. The file keeps them. Fails: HF_ERR_INVALID: `bytes` is
+ * negative. */
 HF_API HF_MUST_USE hf_status hf_depot_trim(hf_depot *depot, int64_t bytes);
 /* Whether the origin can be reached, as far as you know; true at first. False: no fetch, subscription or send begins; those
- * under way go on. True again: writes are sent at once. */
+ * under way go on. True again: writes are sent at once. Fails: HF_ERR_CANCELED, HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_depot_online(hf_depot *depot, bool is_online);
-/* The same numbers are in hf_metrics of the depot's runtime, by the name of the depot. */
+/* The same numbers are in hf_metrics of the depot's runtime, by the name of the depot. Fails: HF_ERR_CANCELED,
+ * HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret_counts);
 /* Collects what happens in the whole depot from now on, as hf_depot_news, with hf_collector_next. It never holds up the
  * depot: a collector that is slow loses the oldest of HF_DEPOT_NEWS_MAX (hf_collector_dropped). It belongs to the calling
@@ -655,7 +660,7 @@ HF_API HF_MUST_USE hf_status hf_depot_stat(hf_depot *depot, hf_depot_counts *ret
 HF_API HF_MUST_USE hf_status hf_depot_events(hf_depot *depot, hf_collector **ret_collector);
 /* "fetched", "breaker open"; "?" for a number that is none of them. */
 HF_API const char *hf_depot_news_name(hf_depot_news_kind kind);
-/* The writes that wait or are dead, in order. */
+/* The writes that wait or are dead, in order. Fails: HF_ERR_CANCELED, HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_visit *visit, void *arg);
 /* Sends a write again at once, also a dead one; or drops it. A write of the file that cannot be read is not in the list,
  * but can be dropped: `holdfast depot pending --damaged` shows their numbers. Fails: HF_ERR_NOT_FOUND; HF_ERR_CONFLICT:
@@ -663,7 +668,8 @@ HF_API HF_MUST_USE hf_status hf_depot_pending(hf_depot *depot, hf_depot_pending_
 HF_API HF_MUST_USE hf_status hf_depot_retry(hf_depot *depot, uint64_t sequence);
 HF_API HF_MUST_USE hf_status hf_depot_drop(hf_depot *depot, uint64_t sequence);
 
-/* Watches a key: first what is at hand, then every change. */
+/* Watches a key: first what is at hand, then every change. Fails: HF_ERR_INVALID: the key or an option; HF_ERR_CANCELED,
+ * HF_ERR_CLOSED, HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_depot_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
                                                  const hf_depot_watch_options *options);
 /* Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_CLOSED: the depot was closed. */
@@ -712,8 +718,8 @@ HF_API void hf_items_free(hf_items *items);                             /* accep
 HF_API HF_MUST_USE hf_status hf_depot_list_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watcher,
                                                       const hf_depot_watch_options *options);
 
-/* What a fetcher or pusher answers. They return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
- * that. */
+/* How a fetcher or pusher answers. These return HF_OK, or HF_ERR_NOMEM, HF_ERR_TOO_BIG, HF_ERR_INVALID: then return
+ * that status. */
 HF_API HF_MUST_USE hf_status hf_reply_value(hf_reply *reply, const void *data, size_t len);
 HF_API HF_MUST_USE hf_status hf_reply_not_modified(hf_reply *reply);
 /* hf_reply_value with a list of these keys. Fails also: HF_ERR_LIMIT: more than HF_DEPOT_LIST_MAX keys. */

@@ -19,7 +19,8 @@ typedef hf_status (*hf_flow_source)(void *arg, hf_emitter *emitter);
 typedef hf_status (*hf_flow_item)(void *ctx, const void *value);
 
 typedef enum hf_flow_mode {
-    HF_FLOW_BUFFER,     /* keep `capacity` values (at least 1), then the emitter waits; the default */
+    HF_FLOW_DEFAULT,    /* as HF_FLOW_BUFFER; watchers of a depot: as HF_FLOW_CONFLATE */
+    HF_FLOW_BUFFER,     /* keep `capacity` values (at least 1), then the emitter waits */
     HF_FLOW_CONFLATE,   /* keep the newest only */
     HF_FLOW_DROP_OLDEST /* keep `capacity` values, drop the oldest */
 } hf_flow_mode;

@@ -1,5 +1,5 @@
 /* Headers: small values that go along with starts, signals, queries, updates, activities and children, beside their inputs; such as
- * the id of a trace. Whoever sends something sets fields (.header in the options); the code that it reaches reads them:
+ * the id of a trace. The sender sets fields (.header in the options), and the code that receives them reads them:
  *
  *     hf_entry header[] = {{"trace-id", hf_payload_of_json("\"4711\"")}, {NULL, hf_payload_none()}};
  *     HF_TRY(hf_start(service, "order", in, &order, .task_queue = "orders", .header = header));

@@ -737,7 +737,7 @@ class scope
             hf_scope_close(raw_);
         }
     }
-    // Runs a function on a fiber of its own. What it refers to must live as long as the scope.
+    // Runs a function on a fiber of its own. Objects that it refers to must live as long as the scope.
     template <class F>
     void fork(F function, hf_fork_options options = hf_fork_options(), const char *file = __builtin_FILE(),
               int line = __builtin_LINE())

@@ -60,25 +60,28 @@ HF_API hf_status hf_listener_close(hf_listener *listener);
 /* Connects; names are looked up on the pool. Fails: HF_ERR_REFUSED, HF_ERR_TIMEOUT, HF_ERR_NOT_FOUND (name), ... */
 HF_API HF_MUST_USE hf_status hf_conn_open_with(const char *address, hf_conn **ret_conn,
                                                const hf_connect_options *options);
-/* Reads what there is, at least 1 byte. `*ret_len` 0 with HF_OK is the end of the stream. */
+/* Reads what there is, at least 1 byte. `*ret_len` 0 with HF_OK is the end of the stream. Fails: HF_ERR_RESET: the
+ * peer has cut the connection; HF_ERR_CLOSED: another fiber has closed it; HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
                                                const hf_wait_options *options);
-/* Writes all of it. On failure an unknown part was written. */
+/* Writes all of it. On failure an unknown part was written. Fails: as hf_conn_read. */
 HF_API HF_MUST_USE hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len,
                                                 const hf_wait_options *options);
-/* No more writes: the other side reads the end. */
+/* No more writes: the other side reads the end. Fails: HF_ERR_CLOSED, HF_ERR_RESET, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_conn_shutdown(hf_conn *conn);
 HF_API const char *hf_conn_peer(const hf_conn *conn);
 /* Waiters on it get HF_ERR_CLOSED. Accepts NULL. */
 HF_API hf_status hf_conn_close(hf_conn *conn);
 
-/* Looks a host name up on the pool; writes up to `count` numeric addresses ("192.0.2.7"). */
+/* Looks a host name up on the pool; writes up to `count` numeric addresses ("192.0.2.7"). Fails:
+ * HF_ERR_NOT_FOUND: there is no such name; HF_ERR_CANCELED, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
                                         size_t *ret_count);
 
 /* Files, through the pool. Writes are durable once hf_file_sync has returned HF_OK. After a failed sync write the
  * same bytes again and sync again: the system does not write them a second time, and a second sync alone would
- * succeed without them. */
+ * succeed without them. Fails: HF_ERR_NOT_FOUND: there is no such file or folder; HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_LIMIT,
+ * HF_ERR_CANCELED, HF_ERR_IO. */
 HF_API HF_MUST_USE hf_status hf_file_open_with(const char *path, hf_file_mode mode, hf_file **ret_file,
                                                const hf_io_options *options);
 HF_API HF_MUST_USE hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */

@@ -67,7 +67,7 @@ typedef struct hf_namespace_options {
     const hf_namespace_text *data; /* ends with a NULL key; NULL = none. At most 64 keys */
 } hf_namespace_options;
 
-/* What is not set stays as it is. */
+/* Options that are not set change nothing. */
 typedef struct hf_namespace_update_options {
     size_t size;              /* set by the macro */
     const char *description;  /* NULL and "" = unchanged */
@@ -96,7 +96,7 @@ typedef struct hf_namespace_info {
     size_t data_count;
 } hf_namespace_info;
 
-/* Called for each item, on the caller's thread or fiber. What it gets is valid until it returns. False ends the list. */
+/* Called for each item, on the caller's thread or fiber. The item is valid until it returns. False ends the list. */
 typedef bool hf_list_visit(void *arg, const hf_description *run);
 typedef bool hf_namespace_list_visit(void *arg, const hf_namespace_info *info);
 typedef bool hf_search_attribute_list_visit(void *arg, const char *name, hf_search_attribute_type type, bool is_custom);

@@ -80,7 +80,7 @@ typedef struct hf_pages_view {
 
 HF_BEGIN_DECLS
 
-/* Opens the pages of a query. What is at hand can be seen at once; if there is nothing, or it is older than .ttl, the
+/* Opens the pages of a query. A window at hand can be seen at once; if there is none, or it is older than .ttl, the
  * first page is fetched. All that open a query share one window; the first one sets .page_size, .window_max and .ttl,
  * which are forgotten when nobody has it open and the window has left memory. From any fiber or thread.
  * Fails: HF_ERR_INVALID: the key, also one that hf_depot_create has made and the origin has not named, its type has over
@@ -96,7 +96,7 @@ HF_API HF_MUST_USE hf_status hf_pages_open_with(hf_depot *depot, hf_depot_key qu
  * HF_ERR_TIMEOUT, HF_ERR_CANCELED: of the caller. Else the failure of the fetcher. */
 HF_API HF_MUST_USE hf_status hf_pages_load_with(hf_pages *pages, hf_page_direction direction,
                                                 const hf_pages_load_options *options);
-/* The window as it is now, with the values of its items. */
+/* The window as it is now, with the values of its items. Fails: HF_ERR_CANCELED, HF_ERR_CLOSED, HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_pages_look(hf_pages *pages, hf_pages_view *ret_view);
 /* Waits until the window, an item or the state of a load differs from what the last call has given; the first call
  * gives what there is. Changes that come while nobody waits are one. One caller at a time. Fails: HF_ERR_TIMEOUT,

@@ -30,7 +30,7 @@ typedef struct hf_payload {
 /* What a program does to its payloads before a service gets them: compresses or encrypts them. Inputs, results, signals,
  * details and memos go through it, on their way out and in, in clients and workers alike; the store holds only what the
  * codec made. Search attributes and names do not go through it. Both functions get the bytes of a whole payload, with its
- * metadata, and return bytes that they own (hf_payload_copy). What was encoded must always decode to the same bytes, also
+ * metadata, and return bytes that they own (hf_payload_copy). Encoded bytes must always decode to the same payload, also
  * when a workflow is replayed later. They run on the threads of fibers, so they must be short. At most 64 KiB
  * may be added to a payload; the bound of 2 MiB is on the plain bytes.
  *

@@ -57,9 +57,9 @@ typedef struct hf_runtime_options {
     int threads;      /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
     hf_env *env;      /* NULL = the operating system; see holdfast/sim.h */
     /* {0} = malloc. Used for the objects of this runtime: fibers, scopes, branches, channels, locks, flows, caches,
-     * connections, processes. Not used for stacks and threads (mmap), for texts that the caller frees, hf_value and
-     * hf_payload, nor for services, executions, workers and engines: those use malloc. SQLite has its own memory (mem=
-     * of hf_open). */
+     * connections, processes, depots. Not used for stacks and threads (mmap), for texts that the caller frees, hf_value
+     * and hf_payload, for what may outlive a depot (watchers, hf_pages, hf_items, hf_depot_write), nor for services,
+     * executions, workers and engines: those use malloc. SQLite has its own memory (mem= of hf_open). */
     hf_allocator allocator;
     hf_log_sink log; /* NULL = warnings and errors to stderr */
     void *log_state;

@@ -42,8 +42,8 @@ typedef enum hf_status {
 #define HF_STATUS_ENUM(name, number, passing, text) name = number,
     HF_STATUS_MAP(HF_STATUS_ENUM)
 #undef HF_STATUS_ENUM
-    /* A program's own statuses start here: (hf_status)(HF_ERR_USER + 7). Whoever waits for the activity or workflow
-     * that returned one finds it in the hf_failure, with the type "HF_ERR_USER+7". */
+    /* A program's own statuses start here: (hf_status)(HF_ERR_USER + 7). A caller that waits for the activity or
+     * workflow that returned one finds it in the hf_failure, with the type "HF_ERR_USER+7". */
     HF_ERR_USER = 1000
 } hf_status;
 

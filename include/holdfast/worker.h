@@ -87,7 +87,7 @@ typedef struct hf_worker_options {
                                  worker may take it; 10 s */
     hf_span shutdown_grace;   /* stopping: time for activities to finish; 10 s, HF_SPAN_OFF = none */
     hf_span shutdown_force;   /* time for them to end after they were canceled; then they are left behind; 5 s */
-    hf_span idle_timeout;     /* a workflow that has waited for so long leaves memory, perhaps a second later; it comes
+    hf_span idle_timeout;     /* a workflow that has waited that long leaves memory, perhaps a second later; it comes
                                  back when something happens to it; 60 s, HF_SPAN_OFF = only cached_max counts */
     bool is_strict;           /* a workflow whose type was not added fails, with type "NotFound"; else it waits for a
                                  worker that has the type, and its workflow task fails meanwhile */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What the caller gets is the first member. */
+/* The caller gets a pointer to the first member. */
 typedef struct box {
     hf_description shown;
     hf_arena arena; /* memory of everything, this struct included */

@@ -1,7 +1,7 @@
 /* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was
  * made on a workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything.
  *
- * What came as a list of several payloads, or with more metadata than an encoding, is one hf_payload all the same: the
+ * A list of several payloads, or a payload with more metadata than an encoding, is one hf_payload all the same: the
  * first of the list. Its box also keeps the list as it came, and as long as nobody changes the hf_payload the whole list
  * is passed on. */
 #include "history/payload.h"

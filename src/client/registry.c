@@ -192,7 +192,7 @@ static void fill_info(hf_arena *arena, const hf_pb_describe_namespace_response *
     };
 }
 
-/* What the caller gets is the first member. */
+/* The caller gets a pointer to the first member. */
 typedef struct box {
     hf_namespace_info shown;
     hf_arena arena; /* memory of everything, this struct included */

@@ -3,6 +3,7 @@
  *
  * All of them are in memory, and with a file in its table `alias`. New keys are never provisional, so an alias does not
  * lead to another one. */
+#include "depot/change.h"
 #include "depot/outbox.h"
 
 static const int64_t SWEEP_NS = INT64_C(3600) * 1000000000; /* between two looks for old ones */

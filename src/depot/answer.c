@@ -1,4 +1,6 @@
 /* What the origin has answered to a write: it is settled, given up, sent again, or dead. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 #include "depot/send.h"
@@ -39,7 +41,7 @@ static verdict judge(const hf_depot *depot, const hf_sending *one)
     return may_retry ? VERDICT_LATER : VERDICT_DEAD;
 }
 
-void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *slot, hf_depot_entry *next,
+void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_depot_slot *slot, hf_depot_entry *next,
                         hf_value *value, bool is_void, bool is_hard)
 {
     const hf_reply *reply = &one->reply;
@@ -69,14 +71,14 @@ void hf_answer_set_base(hf_depot *depot, const hf_sending *one, const hf_slot *s
 
 static void set_base(hf_depot *depot, hf_change *change, const hf_sending *one, hf_value *value)
 {
-    const hf_slot *slot = change->slot;
+    const hf_depot_slot *slot = change->slot;
     change->is_answer = true;
     hf_answer_set_base(depot, one, slot, &change->next, value, one->voids != slot->voids,
                        one->hard_voids != slot->hard_voids);
 }
 
 /* The value that writes are folded into; NULL = none. */
-static hf_value *base_of(const hf_depot *depot, const hf_slot *slot)
+static hf_value *base_of(const hf_depot *depot, const hf_depot_slot *slot)
 {
     return hf_entry_is_gone(depot, slot->space, &slot->entry) ? NULL : slot->entry.value;
 }
@@ -99,7 +101,7 @@ static hf_status accepted_value(hf_depot *depot, const hf_change *change, const 
 static hf_status decide_merge(hf_depot *depot, hf_change *change, hf_sending *one)
 {
     hf_pending *row = one->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(one->reply.value != NULL && row->data != NULL);
     hf_value *mine = NULL;
     hf_value *merged = NULL;
@@ -167,7 +169,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
 {
     hf_sending *one = change->what;
     hf_pending *row = one->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_value *value = NULL;
     hf_assert(slot->sending == row && row->state == HF_ROW_SENDING && !row->is_held); /* DP6 */
     if (row->is_dropped && change->number != VERDICT_SETTLED) {
@@ -268,7 +270,7 @@ static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
 
 static void send_free(hf_depot *depot, hf_sending *one)
 {
-    hf_slot *slot = one->slot;
+    hf_depot_slot *slot = one->slot;
     hf_assert(slot->sending == NULL); /* DP6: the next one may go */
     hf_reply_clear(&one->reply);
     hf_box_unref(one->failure);
@@ -285,7 +287,7 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_sending *one = change->what;
     hf_pending *row = one->row;
-    hf_slot *slot = one->slot;
+    hf_depot_slot *slot = one->slot;
     verdict what = (verdict)change->number;
     hf_send_report report = hf_driven_report(one);                                        /* the row may go */
     hf_assert(slot->sending == row && row->slot == slot && row->state == HF_ROW_SENDING); /* DP6 */

@@ -1,4 +1,5 @@
-/* What is done by hand: writes that wait are shown, sent at once, or dropped. */
+/* Pending writes by hand: they are shown, sent at once, or dropped. */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/outbox.h"
 
@@ -97,10 +98,10 @@ static hf_status decide_by_hand(hf_depot *depot, hf_change *change)
 static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (row != NULL) {
         row->is_held = false;
-        /* What is visible changes with a write that comes back, or that goes before it was refused. */
+        /* A write that comes back, or that goes before it was refused, changes what is visible. */
         if (status == HF_OK && (row->state == HF_ROW_DEAD) != change->drops) {
             slot->stirred = ++depot->stir;
         }

@@ -17,6 +17,7 @@
  * depot-K2  The fiber of the call has reply, object and outcome of a flight until it posts it or the call is over. The driver
  *          touches them only then.
  * depot-K3  `live` counts the flights that somebody holds. When the last of them leaves, the call is canceled (DP7). */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 
@@ -143,7 +144,7 @@ static hf_status attempt_for(called_for *one, hf_depot *depot, hf_span timeout, 
     return status;
 }
 
-hf_status hf_depot_attempt_of(hf_depot *depot, const hf_slot *slot, hf_span timeout, hf_body call, void *arg)
+hf_status hf_depot_attempt_of(hf_depot *depot, const hf_depot_slot *slot, hf_span timeout, hf_body call, void *arg)
 {
     called_for one = {.depot = depot, .key = hf_slot_key(slot)};
     return attempt_for(&one, depot, timeout, call, arg);

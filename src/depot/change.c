@@ -1,11 +1,12 @@
 /* Changes: every change of an entry or of the writes of a key is decided, written and applied here, one after the other
  * (depot-D2). All changes that wait are one commit. A group is changes of several keys that are decided at one moment,
  * when each of them is the first of its key, and so are in one commit (ADR 0037). */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 
-hf_change *hf_change_new(hf_depot *depot, hf_slot *slot)
+hf_change *hf_change_new(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_change *change = hf_rt_alloc(depot->rt, sizeof *change);
     if (change == NULL) {
@@ -48,9 +49,19 @@ static void leave_group(hf_depot *depot, hf_change *change)
     }
 }
 
+hf_change *hf_change_of_key(hf_depot *depot, hf_str key)
+{
+    hf_depot_slot *slot = hf_slot_hold(depot, key);
+    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
+    if (slot != NULL) {
+        hf_slot_let_go(depot, slot); /* the change holds it */
+    }
+    return change;
+}
+
 void hf_change_free(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(!change->is_parked && change->alias == NULL);
     hf_assert(!hf_node_is_linked(&change->node) && !hf_node_is_linked(&change->in_batch) &&
               hf_list_is_empty(&change->asks));
@@ -156,7 +167,7 @@ static bool is_there(hf_depot_entry_kind kind)
 
 hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *except, const hf_pending *more)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
@@ -186,7 +197,7 @@ hf_status hf_change_fold(hf_depot *depot, hf_change *change, const hf_pending *e
 
 void hf_change_show(hf_depot *depot, hf_change *change, bool is_renewed)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(change->snap != NULL && slot->load == HF_SLOT_KNOWN);
     uint64_t version = slot->entry.version;
     bool was_unusable = slot->entry.is_unusable;
@@ -384,7 +395,7 @@ static void run_group(hf_depot *depot, hf_change_group *group)
     for (bool is_last = false; !is_last;) {
         hf_node *node = hf_list_first(&group->members);
         is_last = node == hf_list_last(&group->members); /* the group goes with it */
-        hf_slot *slot = member_of(node)->slot;
+        hf_depot_slot *slot = member_of(node)->slot;
         slot->holds++;
         finish(depot, member_of(node));
         hf_slot_run_changes(depot, slot);
@@ -418,7 +429,7 @@ void hf_change_begin_all(hf_depot *depot, hf_change_group *group)
     }
     for (hf_node *node = hf_list_first(&group->members); node != NULL;) {
         hf_change *member = member_of(node);
-        hf_slot *slot = member->slot;
+        hf_depot_slot *slot = member->slot;
         node = node == hf_list_last(&group->members) ? NULL : node->next; /* the last turn may end the group */
         if (hf_list_first(&slot->changes) != &member->node) {
             continue;
@@ -432,7 +443,7 @@ void hf_change_begin_all(hf_depot *depot, hf_change_group *group)
     }
 }
 
-void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
+void hf_slot_run_changes(hf_depot *depot, hf_depot_slot *slot)
 {
     slot->holds++; /* while this looks at it */
     while (!hf_list_is_empty(&slot->changes) && hf_slot_know(depot, slot, NULL)) {
@@ -465,7 +476,7 @@ void hf_slot_run_changes(hf_depot *depot, hf_slot *slot)
 
 void hf_change_release(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(change->is_parked && slot != NULL && hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
     change->is_parked = false;
     change->status = status;
@@ -480,7 +491,7 @@ void hf_change_release(hf_depot *depot, hf_change *change, hf_status status)
 
 void hf_change_begin(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (slot == NULL) {
         if (decide(depot, change)) {
             finish(depot, change);
@@ -496,7 +507,7 @@ void hf_change_begin(hf_depot *depot, hf_change *change)
 
 void hf_change_written(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(!hf_node_is_linked(&change->in_batch) && !change->is_parked);
     hf_assert(slot == NULL || hf_list_first(&slot->changes) == &change->node); /* depot-D2 */
     change->status = status;

@@ -1,5 +1,6 @@
 /* A row of the source was changed by somebody else: it is read again, in the order of the key's own changes (depot-D2), and
  * shown as they are. */
+#include "depot/change.h"
 #include "depot/file.h"
 
 #include "fiber/verbs.h"
@@ -41,11 +42,7 @@ static void act_changed(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
+    hf_change *change = hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (change == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory to read a value of the depot"));
         return;

@@ -1,5 +1,6 @@
 /* Writes of the file that cannot be read. They stay where they are and are never guessed: `holdfast depot pending --damaged`
  * lists them, and hf_depot_drop takes their numbers. */
+#include "depot/change.h"
 #include "depot/file.h"
 
 typedef struct damaged {

@@ -1,4 +1,5 @@
 /* Opening and closing a depot, and what can be asked about it. */
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
@@ -74,6 +75,9 @@ static hf_status settle_options(hf_op *op, hf_depot_options *options)
     options->attempts_max = options->attempts_max == 0 ? HF_UNLIMITED : options->attempts_max;
     if (options->attempts_max < 1 && options->attempts_max != HF_UNLIMITED) {
         return hf_fail(op, HF_ERR_INVALID, ".attempts_max must be 1 or more");
+    }
+    if (options->on_conflict == HF_CONFLICT_DEFAULT) {
+        options->on_conflict = HF_CONFLICT_SERVER_WINS;
     }
     if ((unsigned)options->on_conflict > HF_CONFLICT_MERGE ||
         (options->on_conflict == HF_CONFLICT_MERGE && options->merge == NULL)) {

@@ -2,8 +2,8 @@
  * come from people at a terminal (door.h). The socket file has mode 0600. A program works without the socket: where
  * it cannot be made, the log says so, and the depot goes on.
  *
- * A request is bounded in length and time, and cannot make the program fail. What it asks of the depot goes through the
- * driver like any call, and what it asks of the file through the store's queue. */
+ * A request is bounded in length and time, and cannot make the program fail. A request about the depot goes through
+ * the driver like any call, and one about the file through the store's queue. */
 #include "depot/door.h"
 
 #include "depot/file.h"

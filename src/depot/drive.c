@@ -6,6 +6,8 @@
  *
  * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's
  * functions: they wake the keeper, a fiber of the depot. It also watches the timers. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/outbox.h"
 
 #include "fiber/verbs.h"
@@ -140,7 +142,7 @@ void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status)
 {
     const hf_fiber *driver = atomic_load_explicit(&depot->driver, memory_order_relaxed);
     hf_assert(!hf_node_is_linked(&ask->post.node) && !hf_node_is_linked(&ask->wait.node)); /* depot-D3 */
-    hf_slot *slot = ask->slot;
+    hf_depot_slot *slot = ask->slot;
     hf_depot_flight *flight = ask->flight;
     ask->slot = NULL;
     ask->flight = NULL;
@@ -204,7 +206,7 @@ hf_ask *hf_depot_unpark(hf_depot *depot, hf_list *list)
 /* What an ask that was taken back still holds. */
 typedef struct leaving {
     hf_post post;
-    hf_slot *slot;
+    hf_depot_slot *slot;
     hf_depot_flight *flight;
 } leaving;
 

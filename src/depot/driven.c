@@ -1,7 +1,8 @@
 /* Sends that a layer above drives (driven.h): when a key is wanted, asks that wait for the end of a send, writes that are
  * given up from outside. Nothing here sends: send.c does, when an ask is there. */
 #include "depot/driven.h"
-
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 #include "depot/send.h"
@@ -21,7 +22,7 @@ typedef struct next_ask {
 
 /* ---- Reports ----------------------------------------------------------------------------------------------------- */
 
-static bool has_asks(hf_depot *depot, const hf_slot *slot)
+static bool has_asks(hf_depot *depot, const hf_depot_slot *slot)
 {
     hf_spin_lock(&depot->lock);
     bool has = !hf_list_is_empty(&slot->send_asks);
@@ -29,7 +30,7 @@ static bool has_asks(hf_depot *depot, const hf_slot *slot)
     return has;
 }
 
-static void tell(hf_depot *depot, hf_slot *slot, const hf_send_report *report)
+static void tell(hf_depot *depot, hf_depot_slot *slot, const hf_send_report *report)
 {
     for (hf_ask *ask = hf_depot_unpark(depot, &slot->send_asks); ask != NULL;
          ask = hf_depot_unpark(depot, &slot->send_asks)) {
@@ -39,7 +40,7 @@ static void tell(hf_depot *depot, hf_slot *slot, const hf_send_report *report)
     }
 }
 
-static void refuse(hf_depot *depot, hf_slot *slot, const char *why)
+static void refuse(hf_depot *depot, hf_depot_slot *slot, const char *why)
 {
     for (hf_ask *ask = hf_depot_unpark(depot, &slot->send_asks); ask != NULL;
          ask = hf_depot_unpark(depot, &slot->send_asks)) {
@@ -61,7 +62,7 @@ hf_send_report hf_driven_report(const hf_sending *one)
     return report;
 }
 
-void hf_driven_tell(hf_depot *depot, hf_slot *slot, hf_send_report report)
+void hf_driven_tell(hf_depot *depot, hf_depot_slot *slot, hf_send_report report)
 {
     if (depot->sends_by == NULL) {
         return;
@@ -76,18 +77,18 @@ void hf_driven_tell(hf_depot *depot, hf_slot *slot, hf_send_report report)
 
 static void ring_want(hf_depot *depot, hf_depot_timer_node *timer)
 {
-    hf_slot *slot = HF_CONTAINER(timer, hf_slot, send_timer);
+    hf_depot_slot *slot = HF_CONTAINER(timer, hf_depot_slot, send_timer);
     slot->is_wanted = false;
     hf_depot_look_at_sends(depot, slot);
 }
 
-static void ring_at(hf_depot *depot, hf_slot *slot, int64_t when_ns)
+static void ring_at(hf_depot *depot, hf_depot_slot *slot, int64_t when_ns)
 {
     slot->send_timer.ring = ring_want;
     hf_depot_timer(depot, &slot->send_timer, when_ns);
 }
 
-static void want(hf_depot *depot, hf_slot *slot)
+static void want(hf_depot *depot, hf_depot_slot *slot)
 {
     int64_t now = hf_rt_now(depot->rt).ns;
     if (!slot->is_wanted) {
@@ -101,7 +102,7 @@ static void want(hf_depot *depot, hf_slot *slot)
 }
 
 /* Somebody asks: the write is sent, or he hears why not. */
-static void answer_asks(hf_depot *depot, hf_slot *slot, const hf_pending *row)
+static void answer_asks(hf_depot *depot, hf_depot_slot *slot, const hf_pending *row)
 {
     hf_send_report report = {.end = HF_SEND_HELD, .has_more = row != NULL};
     int64_t wait = 0;
@@ -122,7 +123,7 @@ static void answer_asks(hf_depot *depot, hf_slot *slot, const hf_pending *row)
     }
 }
 
-void hf_driven_look(hf_depot *depot, hf_slot *slot)
+void hf_driven_look(hf_depot *depot, hf_depot_slot *slot)
 {
     const hf_pending *row = hf_slot_first_row(slot);
     hf_assert(depot->sends_by != NULL && !hf_node_is_linked(&slot->in_senders));
@@ -139,7 +140,7 @@ void hf_driven_look(hf_depot *depot, hf_slot *slot)
     }
 }
 
-bool hf_driven_may_send(hf_depot *depot, const hf_slot *slot)
+bool hf_driven_may_send(hf_depot *depot, const hf_depot_slot *slot)
 {
     return depot->sends_by == NULL || has_asks(depot, slot);
 }
@@ -148,7 +149,7 @@ static void look_at_all(hf_depot *depot)
 {
     HF_LIST_EACH(node, &depot->rows)
     {
-        hf_slot *slot = HF_CONTAINER(node, hf_pending, in_all)->slot;
+        hf_depot_slot *slot = HF_CONTAINER(node, hf_pending, in_all)->slot;
         if (hf_slot_first_row(slot) == HF_CONTAINER(node, hf_pending, in_all)) {
             hf_depot_look_at_sends(depot, slot);
         }
@@ -181,7 +182,7 @@ static void act_sends_by(hf_depot *depot, hf_post *post)
     }
     HF_LIST_EACH(node, &depot->rows)
     {
-        hf_slot *slot = HF_CONTAINER(node, hf_pending, in_all)->slot;
+        hf_depot_slot *slot = HF_CONTAINER(node, hf_pending, in_all)->slot;
         slot->is_wanted = false;
         refuse(depot, slot, "a workflow does not drive any more depot");
     }
@@ -264,7 +265,7 @@ static void act_next(hf_depot *depot, hf_post *post)
     if (!is_driven(depot, ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (slot == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
         return;
@@ -299,7 +300,7 @@ typedef struct burying {
     const char *message;
 } burying;
 
-static hf_pending *row_of(const hf_slot *slot, uint64_t sequence)
+static hf_pending *row_of(const hf_depot_slot *slot, uint64_t sequence)
 {
     hf_pending *row = hf_slot_first_row(slot);
     return row == NULL || sequence == 0 || row->sequence == sequence ? row : NULL;
@@ -337,7 +338,7 @@ static void apply_bury(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_op *why = change->what;
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (row != NULL && row->is_held) {
         row->is_held = false;
     }
@@ -371,11 +372,7 @@ static void act_bury(hf_depot *depot, hf_post *post)
         return;
     }
     hf_op *why = hf_rt_alloc(depot->rt, sizeof *why); /* the sentence: the caller may leave before it is written */
-    hf_slot *slot = why != NULL ? hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len)) : NULL;
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
+    hf_change *change = why != NULL ? hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len)) : NULL;
     if (change == NULL) {
         hf_rt_free(depot->rt, why, sizeof *why);
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a write"));

@@ -4,6 +4,11 @@
 
 #include "depot/depot_private.h"
 
+/* ---- housekeep.c -------------------------------------------------------------------------------------------------- */
+
+/* By the driver, once. */
+void hf_depot_keep_house(hf_depot *depot);
+
 /* ---- damaged.c --------------------------------------------------------------------------------------------------- */
 
 /* At open: the row of this write cannot be read. */
@@ -24,7 +29,7 @@ void hf_depot_source_close(hf_depot *depot);
 /* The path of the file; NULL = it is not one, or it has no socket (a simulation). */
 const char *hf_source_path(const hf_depot *depot);
 /* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
-bool hf_source_load(hf_depot *depot, hf_slot *slot);
+bool hf_source_load(hf_depot *depot, hf_depot_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */
 void hf_source_commit(hf_depot *depot);
 /* A request of the depot's own; its `done` posts. */

@@ -8,6 +8,8 @@
  *
  * Holders: asks that wait, watchers, and the depot for a refresh. The last one that leaves ends the flight, and the key
  * is free at once (DP7). */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"
@@ -31,7 +33,7 @@ unsigned hf_depot_origin(hf_depot *depot, hf_str key)
     return depot->options.origin_of(depot->options.state, parts) % HF_ORIGINS;
 }
 
-bool hf_depot_is_blocked(hf_depot *depot, hf_slot *slot, bool is_forced, int64_t *ret_wait)
+bool hf_depot_is_blocked(hf_depot *depot, hf_depot_slot *slot, bool is_forced, int64_t *ret_wait)
 {
     *ret_wait = 0;
     if (!hf_depot_has_fetcher(depot) || depot->is_offline) {
@@ -57,8 +59,8 @@ static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
         return;
     }
     hf_assert(flight->is_over && hf_list_is_empty(&flight->waiters));
-    hf_slot *slot = flight->slot;
-    hf_slot *query = flight->query;
+    hf_depot_slot *slot = flight->slot;
+    hf_depot_slot *query = flight->query;
     hf_reply_clear(&flight->reply);
     hf_value_unref(flight->token);
     hf_value_unref(flight->etag);
@@ -75,7 +77,7 @@ static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
 /* It leaves its slot: another one may begin. */
 static void flight_over(hf_depot *depot, hf_depot_flight *flight)
 {
-    hf_slot *slot = flight->slot;
+    hf_depot_slot *slot = flight->slot;
     hf_assert(!flight->is_over && slot->flight == flight); /* DP1 */
     hf_assert(depot->flight_count > 0 && (!flight->is_refresh || depot->refreshes > 0));
     flight->is_over = true;
@@ -182,7 +184,7 @@ static void gather(hf_depot *depot, hf_depot_flight *flight)
 
 void hf_flight_stamp(hf_depot *depot, hf_depot_flight *flight)
 {
-    const hf_slot *slot = flight->slot;
+    const hf_depot_slot *slot = flight->slot;
     flight->began = depot->stir;
     flight->began_at = hf_depot_wall(depot);
     flight->answers = slot->answers;
@@ -195,7 +197,7 @@ void hf_flight_stamp(hf_depot *depot, hf_depot_flight *flight)
 
 void hf_flight_aim(hf_depot *depot, hf_depot_flight *flight)
 {
-    const hf_slot *slot = flight->slot;
+    const hf_depot_slot *slot = flight->slot;
     hf_assert(flight->call == NULL && !flight->is_landing);
     hf_flight_stamp(depot, flight);
     hf_value_unref(flight->etag);
@@ -227,8 +229,8 @@ void hf_flight_queue_again(hf_depot *depot, hf_depot_flight *flight)
     queue_up(depot, flight, NULL);
 }
 
-hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fresh, hf_urgency urgency, hf_many *many,
-                                     bool *ret_joined)
+hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_depot_slot *slot, hf_fresh fresh, hf_urgency urgency,
+                                     hf_many *many, bool *ret_joined)
 {
     hf_depot_flight *flight = slot->flight;
     *ret_joined = flight != NULL;
@@ -270,7 +272,7 @@ hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_slot *slot, hf_fresh fr
     return flight;
 }
 
-void hf_flight_refresh_for(hf_depot *depot, hf_slot *slot, hf_urgency urgency, hf_many *many)
+void hf_flight_refresh_for(hf_depot *depot, hf_depot_slot *slot, hf_urgency urgency, hf_many *many)
 {
     bool joined = false;
     if (slot->flight != NULL || slot->sub != NULL || depot->refreshes >= (size_t)depot->options.refresh_max) {
@@ -284,7 +286,7 @@ void hf_flight_refresh_for(hf_depot *depot, hf_slot *slot, hf_urgency urgency, h
     }
 }
 
-void hf_flight_redirect(hf_depot *depot, hf_slot *slot)
+void hf_flight_redirect(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_depot_flight *flight = slot->flight;
     if (flight == NULL) {
@@ -330,7 +332,7 @@ static void tell_waiters(hf_depot *depot, hf_depot_flight *flight)
 /* The flight is over: who waits for it hears of it. */
 static void conclude(hf_depot *depot, hf_depot_flight *flight)
 {
-    hf_slot *slot = flight->slot;
+    hf_depot_slot *slot = flight->slot;
     flight->refs++;
     flight_over(depot, flight);
     tell_waiters(depot, flight);
@@ -394,7 +396,7 @@ static bool is_outdated(const hf_depot *depot, const hf_depot_flight *flight)
  * say so. */
 static bool serves_all(hf_depot *depot, hf_depot_flight *flight)
 {
-    const hf_slot *slot = flight->slot;
+    const hf_depot_slot *slot = flight->slot;
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot));
     bool serves = at.local != HF_LOCAL_NONE && at.local != HF_LOCAL_UNUSABLE && at.local != HF_LOCAL_ABSENT;
     hf_spin_lock(&depot->lock);
@@ -421,7 +423,7 @@ static bool confirms(const hf_depot *depot, const hf_depot_flight *flight)
 static hf_status decide_landing(hf_depot *depot, hf_change *change)
 {
     hf_depot_flight *flight = change->flight;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(flight->is_landing && flight->slot == slot && flight->call == NULL);
     if (is_outdated(depot, flight)) {
         return HF_ERR_AGAIN;

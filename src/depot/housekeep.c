@@ -5,6 +5,7 @@
  * is among those that were not validated for longest: each pass counts the bytes by age, and the next one takes its
  * cutoff from that. A row is read once more under its key's slot before it goes, and stays if something happens to the
  * key: a write that waits, a watcher, a fetch (depot-D2). */
+#include "depot/change.h"
 #include "depot/file.h"
 
 static const int64_t STEP_NS = 50000000;                  /* between two steps */
@@ -36,7 +37,7 @@ static bool is_forgotten(const hf_depot *depot, const hf_space *space, const hf_
 
 /* ---- One row ----------------------------------------------------------------------------------------------------- */
 
-static bool is_busy(const hf_slot *slot)
+static bool is_busy(const hf_depot_slot *slot)
 {
     return !hf_list_is_empty(&slot->rows) || !hf_list_is_empty(&slot->watchers) || slot->flight != NULL ||
            slot->sub != NULL;
@@ -44,7 +45,7 @@ static bool is_busy(const hf_slot *slot)
 
 static hf_status decide_forget(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (is_busy(slot) || !is_forgotten(depot, slot->space, &slot->entry, hf_depot_wall(depot))) {
         change->is_ignored = true;
         return HF_OK;
@@ -55,7 +56,7 @@ static hf_status decide_forget(hf_depot *depot, hf_change *change)
 
 static void apply_forget(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     if (status == HF_OK && !change->is_ignored) {
         hf_memory_remove(depot, hf_slot_key(slot));
         depot->counts.forgotten++;
@@ -72,7 +73,7 @@ static void apply_forget(hf_depot *depot, hf_change *change, hf_status status)
 
 static void forget(hf_depot *depot, hf_str key)
 {
-    hf_slot *slot = hf_slot_hold(depot, key);
+    hf_depot_slot *slot = hf_slot_hold(depot, key);
     if (slot == NULL) {
         return; /* the next pass finds it */
     }

@@ -1,4 +1,6 @@
 /* Invalidation: of a key by its row, of a namespace and of all by a number that rises (DP3). */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
@@ -21,7 +23,7 @@ static hf_status check_options(hf_depot *depot, const char *verb, const hf_depot
 
 static hf_status decide_key(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_entry_copy(&change->next, &slot->entry);
     change->place = slot->snap->place;
     change->is_synced = true;
@@ -43,7 +45,7 @@ static hf_status decide_key(hf_depot *depot, hf_change *change)
 
 static void apply_key(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(!change->drops || change->is_hard);
     hf_list gone;
     hf_list_init(&gone);
@@ -80,11 +82,7 @@ static void act_key(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
+    hf_change *change = hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (change == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for an invalidation"));
         return;
@@ -138,7 +136,7 @@ static hf_status decide_space(hf_depot *depot, hf_change *change)
 }
 
 /* A watched key of the namespace: its watchers see that it is gone, and fetch again. */
-static void touch(hf_depot *depot, hf_slot *slot, bool is_hard)
+static void touch(hf_depot *depot, hf_depot_slot *slot, bool is_hard)
 {
     slot->stirred = depot->stir;
     if (slot->load != HF_SLOT_KNOWN) {
@@ -167,7 +165,7 @@ static void touch_all(const touching *what, hf_key_node *node)
     if (node == NULL) {
         return;
     }
-    hf_slot *slot = HF_CONTAINER(node, hf_slot, key);
+    hf_depot_slot *slot = HF_CONTAINER(node, hf_depot_slot, key);
     for (int i = 0; i < 4; i++) {
         touch_all(what, node->child[i]);
     }
@@ -235,7 +233,7 @@ static hf_status decide_drop(hf_depot *depot, hf_change *change)
 
 static void apply_drop(hf_depot *depot, hf_change *change, hf_status status)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     dropping *drop = change->what;
     if (status == HF_OK) {
         hf_list gone;

@@ -1,13 +1,14 @@
 /* Values that a layer above makes (learn.h). A ticket holds the slot of its key, so that what happens to the key is
  * seen when the value comes: `stirred` of the slot counts writes and invalidations. */
 #include "depot/learn.h"
-
+#include "depot/change.h"
 #include "depot/outbox.h"
+
 #include "fiber/keyed/cache.h"
 
 struct hf_depot_ticket {
     hf_depot *depot;                     /* counts as a call that is inside */
-    hf_slot *slot;                       /* held */
+    hf_depot_slot *slot;                 /* held */
     uint64_t stir;                       /* depot->stir when it was taken */
     uint64_t generation, generation_all; /* the same */
 };
@@ -68,7 +69,7 @@ static void act_expect(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, &one->ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_of_ask(depot, &one->ask);
+    hf_depot_slot *slot = hf_slot_of_ask(depot, &one->ask);
     if (slot == NULL) {
         return; /* it is acted on again when the key is known */
     }
@@ -137,7 +138,7 @@ static void act_forget(hf_depot *depot, hf_post *post)
 {
     hf_ask *ask = HF_CONTAINER(post, hf_ask, post);
     hf_depot_ticket *ticket = ask->what;
-    hf_slot *slot = ticket->slot;
+    hf_depot_slot *slot = ticket->slot;
     ticket->slot = NULL;
     hf_slot_let_go(depot, slot);
     hf_depot_answer(depot, ask, HF_OK);
@@ -171,7 +172,7 @@ typedef struct lesson {
 static hf_status decide_learn(hf_depot *depot, hf_change *change)
 {
     const lesson *one = change->what;
-    const hf_slot *slot = change->slot;
+    const hf_depot_slot *slot = change->slot;
     hf_depot_entry *next = &change->next;
     bool is_void = slot->stirred > one->stir || hf_slot_is_renamed(depot, slot) ||
                    one->generation != atomic_load_explicit(&slot->space->generation, memory_order_relaxed) ||
@@ -217,7 +218,7 @@ static void act_learn(hf_depot *depot, hf_post *post)
 {
     learning *one = HF_CONTAINER(HF_CONTAINER(post, hf_ask, post), learning, ask);
     hf_depot_ticket *ticket = one->ticket;
-    hf_slot *slot = ticket->slot;
+    hf_depot_slot *slot = ticket->slot;
     hf_assert(slot != NULL); /* depot-D4 */
     if (depot->is_ending) {
         hf_depot_answer(depot, &one->ask, hf_fail(&one->ask.op, HF_ERR_CLOSED, "depot '%s' is closed", depot->name));

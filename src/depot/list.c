@@ -1,11 +1,13 @@
 /* Lists: making them, and reading them with their members.
  *
  * A reading goes level by level: the members of the list, at most BATCH at a time, then those of the lists among them.
- * What is in memory is taken from there; the others of a batch are read side by side, each by a fiber of its own, so that
+ * Members in memory are taken from there; the others of a batch are read side by side, each by a fiber of its own, so that
  * a deadline and a cancel end all of them. At last the items are put into the order in which a reader meets them. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/lists.h"
-
 #include "depot/window.h"
+
 #include "fiber/verbs.h"
 
 enum { BATCH = 256 };

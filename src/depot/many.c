@@ -10,7 +10,7 @@
  * depot-M1  A key is decided once, but again if it gets another name: it is answered, or it waits for a flight. It is answered
  *           once.
  * depot-M2  The struct is the caller's. The driver has it from act_begin until `left` is 0 or act_leave has returned. */
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
 
 #include "fiber/verbs.h"
 

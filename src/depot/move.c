@@ -8,6 +8,8 @@
  * Changes that wait behind the answer go on with the new key; a fetch of the old one is thrown away, and those who wait
  * for it ask again. The new key may be known already: its writes stay in the order of their sequence with those that
  * come, and its watchers see the new value. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
@@ -27,14 +29,14 @@ typedef struct moving {
 /* ---- Deciding ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the new key was invalidated since the write began; nobody knew then that it would be this one. */
-static bool is_voided(const hf_slot *slot, const uint64_t *marks, uint64_t began)
+static bool is_voided(const hf_depot_slot *slot, const uint64_t *marks, uint64_t began)
 {
     return marks[slot->key.hash % HF_VOIDED] > began;
 }
 
-static hf_status fold(hf_depot *depot, hf_change *change, const hf_slot *old, const hf_pending *row)
+static hf_status fold(hf_depot *depot, hf_change *change, const hf_depot_slot *old, const hf_pending *row)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
     bool is_pending = false;
@@ -47,9 +49,9 @@ static hf_status fold(hf_depot *depot, hf_change *change, const hf_slot *old, co
 }
 
 /* The records of the commit. */
-static void put_all(hf_depot *depot, hf_change *change, const hf_slot *old, const hf_pending *row)
+static void put_all(hf_depot *depot, hf_change *change, const hf_depot_slot *old, const hf_pending *row)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_change_delete(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(old)});
     hf_row_put_entry(hf_change_put(depot, change, HF_TABLE_ENTRY, (hf_key){.text = hf_slot_key(slot)}), &change->next);
     hf_row_put_alias(hf_change_put(depot, change, HF_TABLE_ALIAS, (hf_key){.text = hf_slot_key(old)}),
@@ -68,8 +70,8 @@ static hf_status decide_move(hf_depot *depot, hf_change *change)
 {
     moving *move = change->what;
     hf_sending *one = move->one;
-    hf_slot *slot = change->slot;
-    hf_slot *old = one->slot;
+    hf_depot_slot *slot = change->slot;
+    hf_depot_slot *old = one->slot;
     hf_pending *row = one->row;
     hf_assert(move->answer->is_parked && old->load == HF_SLOT_KNOWN && old->sending == row && slot != old);
     bool is_void = one->voids != old->voids || is_voided(slot, depot->voided, one->began);
@@ -97,7 +99,7 @@ static hf_status decide_move(hf_depot *depot, hf_change *change)
 /* ---- Applying ---------------------------------------------------------------------------------------------------- */
 
 /* The changes of the old key that wait are changes of the new one. */
-static void take_changes(hf_depot *depot, hf_slot *slot, hf_slot *old)
+static void take_changes(hf_depot *depot, hf_depot_slot *slot, hf_depot_slot *old)
 {
     HF_LIST_EACH(node, &old->changes)
     {
@@ -121,7 +123,7 @@ static void take_changes(hf_depot *depot, hf_slot *slot, hf_slot *old)
 }
 
 /* Nothing is left of the old key: the next one who asks comes to the new one. */
-static void empty(hf_depot *depot, hf_slot *old)
+static void empty(hf_depot *depot, hf_depot_slot *old)
 {
     hf_memory_remove(depot, hf_slot_key(old));
     hf_entry_drop(&old->entry);
@@ -134,8 +136,8 @@ static void apply_move(hf_depot *depot, hf_change *change, hf_status status)
 {
     moving *move = change->what;
     hf_change *answer = move->answer;
-    hf_slot *slot = change->slot;
-    hf_slot *old = answer->slot;
+    hf_depot_slot *slot = change->slot;
+    hf_depot_slot *old = answer->slot;
     if (move->held != NULL) {
         move->held->is_held = false;
     }
@@ -178,12 +180,8 @@ hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one)
 {
     hf_value *key = one->reply.key;
     hf_assert(key != NULL && answer->is_deciding && one->status == HF_OK);
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(hf_value_data(key), hf_value_len(key)));
-    hf_change *change = slot != NULL ? hf_change_new(depot, slot) : NULL;
+    hf_change *change = hf_change_of_key(depot, hf_str_of_len(hf_value_data(key), hf_value_len(key)));
     moving *move = change != NULL ? hf_rt_alloc(depot->rt, sizeof *move) : NULL;
-    if (slot != NULL) {
-        hf_slot_let_go(depot, slot); /* the change holds it */
-    }
     if (move == NULL) {
         if (change != NULL) {
             hf_change_free(depot, change);

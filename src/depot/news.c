@@ -1,5 +1,6 @@
 /* News: what happens in the whole depot, for hf_depot_events. A hot flow whose collectors drop the oldest, so the driver
  * never waits for one of them. While nobody has ever asked, news cost one load. */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 

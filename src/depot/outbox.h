@@ -31,9 +31,9 @@ void hf_pending_rename(hf_pending *row, hf_str key);
 /* By `decide`, when `next` is set: folds and writes the entry without the writes of the key, which are deleted and not
  * sent meanwhile. By `apply`: they go, and their callers hear of it when that was shown; or (a failure) stay. */
 hf_status hf_pending_decide_drop(hf_depot *depot, hf_change *change);
-void hf_pending_drop_all(hf_depot *depot, hf_slot *slot, hf_list *ret_gone);
-void hf_pending_tell_dropped(hf_depot *depot, hf_slot *slot, hf_list *gone);
-void hf_pending_keep_all(hf_depot *depot, hf_slot *slot);
+void hf_pending_drop_all(hf_depot *depot, hf_depot_slot *slot, hf_list *ret_gone);
+void hf_pending_tell_dropped(hf_depot *depot, hf_depot_slot *slot, hf_list *gone);
+void hf_pending_keep_all(hf_depot *depot, hf_depot_slot *slot);
 
 /* ---- tombstone.c ------------------------------------------------------------------------------------------------- */
 
@@ -75,12 +75,12 @@ void hf_alias_add(hf_depot *depot, hf_alias *alias);
 hf_str hf_alias_follow(const hf_depot *depot, hf_str key);
 void hf_alias_drop_all(hf_depot *depot);
 /* Whether the origin is about to name the key: it is a provisional one, and its write is on its way. */
-static inline bool hf_slot_may_move(const hf_slot *slot)
+static inline bool hf_slot_may_move(const hf_depot_slot *slot)
 {
     return slot->sending != NULL && hf_key_is_provisional(hf_slot_key(slot));
 }
 /* Whether the key has another name by now. */
-static inline bool hf_slot_is_renamed(const hf_depot *depot, const hf_slot *slot)
+static inline bool hf_slot_is_renamed(const hf_depot *depot, const hf_depot_slot *slot)
 {
     return hf_alias_follow(depot, hf_slot_key(slot)).data != slot->bytes;
 }
@@ -98,7 +98,7 @@ hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one);
 
 void hf_depot_start_sends(hf_depot *depot);
 /* The writes of a slot have changed: the first one is sent when it may be. */
-void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot);
+void hf_depot_look_at_sends(hf_depot *depot, hf_depot_slot *slot);
 /* Online again: all of them. */
 void hf_depot_look_at_all_sends(hf_depot *depot);
 

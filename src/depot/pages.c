@@ -1,5 +1,6 @@
 /* hf_pages: opening the pages of a query, looking at the window, waiting for changes; and what a fetcher answers. */
 #include "depot/pages.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"
@@ -24,7 +25,7 @@ static void act_view(hf_depot *depot, hf_post *post)
         return;
     }
     hf_pages *pages = one->pages;
-    const hf_slot *query = pages->watcher->slot;
+    const hf_depot_slot *query = pages->watcher->slot;
     hf_pages_view *view = &one->view;
     hf_look_at at = hf_snap_look(depot, query->snap, hf_depot_wall(depot));
     if (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) {
@@ -42,7 +43,7 @@ static void act_view(hf_depot *depot, hf_post *post)
         const hf_depot_key_bytes *key = i == HF_PAGE_INITIAL ? &pages->query : &pages->lanes[i - 1];
         hf_key_node *found =
             hf_keys_find(&depot->slots, hf_key_hash(depot->seed, key->bytes, key->len), key->bytes, key->len);
-        bool is_loading = found != NULL && HF_CONTAINER(found, hf_slot, key)->flight != NULL;
+        bool is_loading = found != NULL && HF_CONTAINER(found, hf_depot_slot, key)->flight != NULL;
         hf_status error = pages->paging->errors[i];
         view->states[i] = (hf_page_state){
             .phase = is_loading       ? HF_PAGE_LOADING

@@ -2,7 +2,7 @@
 #ifndef HF_DEPOT_PAGES_H
 #define HF_DEPOT_PAGES_H
 
-#include "depot/depot_private.h"
+#include "depot/lists.h"
 #include "depot/window.h"
 
 struct hf_pages {
@@ -33,6 +33,6 @@ void hf_paging_leave(hf_pages *pages);
 /* Loads a page at one end, and waits for it. */
 hf_status hf_page_load(hf_pages *pages, hf_page_direction direction, const hf_pages_load_options *options);
 /* By the driver: the window at hand, as far as the origin made it; without items. False: there is none. */
-bool hf_page_head(const hf_depot *depot, const hf_slot *query, hf_window *ret_head);
+bool hf_page_head(const hf_depot *depot, const hf_depot_slot *query, hf_window *ret_head);
 
 #endif

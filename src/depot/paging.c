@@ -7,6 +7,8 @@
  *
  * depot-P1  A page is added only to the end whose token it was asked with; else it is asked for again.
  * depot-P2  A window has at most window_max items after a load. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 #include "depot/pages.h"
@@ -134,12 +136,12 @@ void hf_paging_leave(hf_pages *pages)
 
 /* ---- Loads ------------------------------------------------------------------------------------------------------- */
 
-static hf_slot *query_of(const hf_depot_flight *flight)
+static hf_depot_slot *query_of(const hf_depot_flight *flight)
 {
     return flight->query != NULL ? flight->query : flight->slot;
 }
 
-static void set_error(hf_depot *depot, hf_slot *query, hf_page_direction direction, hf_status status)
+static void set_error(hf_depot *depot, hf_depot_slot *query, hf_page_direction direction, hf_status status)
 {
     hf_paging *paging = hf_paging_find(depot, hf_slot_key(query));
     if (paging != NULL) {
@@ -160,7 +162,7 @@ void hf_pages_ended(hf_depot *depot, const hf_depot_flight *flight)
     set_error(depot, query_of(flight), flight->direction, is_failure ? flight->status : HF_OK);
 }
 
-void hf_pages_refused(hf_depot *depot, const hf_slot *slot, hf_status status)
+void hf_pages_refused(hf_depot *depot, const hf_depot_slot *slot, hf_status status)
 {
     hf_paging *paging = hf_paging_find(depot, hf_slot_key(slot));
     if (paging != NULL) { /* its watcher has an event */
@@ -168,7 +170,7 @@ void hf_pages_refused(hf_depot *depot, const hf_slot *slot, hf_status status)
     }
 }
 
-bool hf_page_head(const hf_depot *depot, const hf_slot *query, hf_window *ret_head)
+bool hf_page_head(const hf_depot *depot, const hf_depot_slot *query, hf_window *ret_head)
 {
     hf_window_cursor cursor;
     const hf_depot_entry *entry = &query->entry;
@@ -182,7 +184,7 @@ bool hf_page_head(const hf_depot *depot, const hf_slot *query, hf_window *ret_he
 }
 
 /* The token at that end; empty = none. */
-static hf_str token_of(const hf_depot *depot, const hf_slot *query, hf_page_direction direction)
+static hf_str token_of(const hf_depot *depot, const hf_depot_slot *query, hf_page_direction direction)
 {
     hf_window head;
     hf_assert(direction != HF_PAGE_INITIAL);
@@ -221,7 +223,8 @@ typedef struct load_ask {
 } load_ask;
 
 /* A new flight of the lane, or why there is none. */
-static hf_depot_flight *begin_load(hf_depot *depot, load_ask *one, hf_slot *lane, hf_slot *query, hf_str token)
+static hf_depot_flight *begin_load(hf_depot *depot, load_ask *one, hf_depot_slot *lane, hf_depot_slot *query,
+                                   hf_str token)
 {
     hf_ask *ask = &one->ask;
     int64_t wait = 0;
@@ -261,11 +264,11 @@ static void act_load(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_slot *lane = hf_slot_of_ask(depot, ask);
+    hf_depot_slot *lane = hf_slot_of_ask(depot, ask);
     if (lane == NULL) {
         return; /* it is acted on again when the lane is known */
     }
-    hf_slot *query = one->pages->watcher->slot;
+    hf_depot_slot *query = one->pages->watcher->slot;
     hf_assert(query != NULL && query->load == HF_SLOT_KNOWN); /* the watcher holds it */
     hf_depot_flight *flight = lane->flight;
     if (flight != NULL) {
@@ -317,7 +320,7 @@ hf_status hf_page_decide(hf_depot *depot, hf_change *change)
 }
 
 /* The window with the page. Fails: HF_ERR_NOMEM, HF_ERR_TOO_BIG. */
-static hf_status join(hf_depot *depot, const hf_slot *query, const hf_depot_flight *flight, hf_value **ret_value)
+static hf_status join(hf_depot *depot, const hf_depot_slot *query, const hf_depot_flight *flight, hf_value **ret_value)
 {
     hf_allocator memory = hf_env_memory(depot->rt->env);
     hf_arena arena;
@@ -345,7 +348,7 @@ static hf_status join(hf_depot *depot, const hf_slot *query, const hf_depot_flig
 
 static hf_status decide_window(hf_depot *depot, hf_change *change)
 {
-    hf_slot *query = change->slot;
+    hf_depot_slot *query = change->slot;
     hf_value *value = NULL;
     hf_assert(query == change->flight->query && change->flight->reply.is_page);
     hf_assert(hf_str_equal(token_of(depot, query, change->flight->direction),

@@ -1,4 +1,5 @@
 /* Rows of writes that are not settled, and the handles that their callers wait for. */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/outbox.h"
 
@@ -47,7 +48,7 @@ void hf_pending_unlink(hf_depot *depot, hf_pending *row)
 /* It is not linked any more. Lets go of its slot. */
 void hf_pending_free(hf_depot *depot, hf_pending *row)
 {
-    hf_slot *slot = row->slot;
+    hf_depot_slot *slot = row->slot;
     hf_assert(!hf_node_is_linked(&row->node) && hf_list_is_empty(&row->asks));
     for (size_t i = 0; i < row->handle_count; i++) {
         hf_depot_write_free(row->handles[i]);
@@ -116,7 +117,7 @@ static hf_status fold_without(hf_depot *depot, hf_change *change)
 
 hf_status hf_pending_decide_drop(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     HF_TRY(fold_without(depot, change));
     HF_LIST_EACH(node, &slot->rows)
     {
@@ -130,7 +131,7 @@ hf_status hf_pending_decide_drop(hf_depot *depot, hf_change *change)
     return HF_OK;
 }
 
-void hf_pending_keep_all(hf_depot *depot, hf_slot *slot)
+void hf_pending_keep_all(hf_depot *depot, hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->rows)
     {
@@ -139,7 +140,7 @@ void hf_pending_keep_all(hf_depot *depot, hf_slot *slot)
     hf_depot_look_at_sends(depot, slot);
 }
 
-void hf_pending_drop_all(hf_depot *depot, hf_slot *slot, hf_list *ret_gone)
+void hf_pending_drop_all(hf_depot *depot, hf_depot_slot *slot, hf_list *ret_gone)
 {
     hf_list_init(ret_gone);
     HF_LIST_EACH(node, &slot->rows)
@@ -160,7 +161,7 @@ void hf_pending_drop_all(hf_depot *depot, hf_slot *slot, hf_list *ret_gone)
     hf_depot_look_at_sends(depot, slot);
 }
 
-void hf_pending_tell_dropped(hf_depot *depot, hf_slot *slot, hf_list *gone)
+void hf_pending_tell_dropped(hf_depot *depot, hf_depot_slot *slot, hf_list *gone)
 {
     hf_failure_box *failure =
         hf_box_new(NULL, HF_ERR_CANCELED, NULL, "hf_depot_invalidate", "the write was dropped", NULL);
@@ -216,7 +217,7 @@ void hf_depot_drop_rows(hf_depot *depot)
         hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
         hf_pending_unlink(depot, row);
         hf_pending_over(depot, row, HF_ERR_CLOSED, failure);
-        hf_slot *slot = row->slot;
+        hf_depot_slot *slot = row->slot;
         slot->holds++;
         hf_pending_free(depot, row);
         hf_depot_look_at_sends(depot, slot);
@@ -232,7 +233,7 @@ void hf_pending_end_all(hf_depot *depot)
     {
         hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
         if (row->is_origin_first && row->state == HF_ROW_WAITING) {
-            hf_slot *slot = row->slot;
+            hf_depot_slot *slot = row->slot;
             slot->holds++;
             hf_pending_unlink(depot, row);
             hf_pending_over(depot, row, HF_ERR_CLOSED, failure);

@@ -5,6 +5,7 @@
  *       fetch of acme/user/42: flying, 3 holders, for 'main', 'poll'
  *       write 17 of acme/user/7: attempt 2 on its way
  *       breaker of origin 0: open for another 12.300 s */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Reading: what is at hand, a flight, or both, by the rules. */
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
 
 #include "fiber/keyed/cache.h"
 #include "fiber/verbs.h"
@@ -42,7 +42,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_of_ask(depot, ask);
+    hf_depot_slot *slot = hf_slot_of_ask(depot, ask);
     if (slot == NULL) {
         return; /* it is acted on again when the key is known */
     }
@@ -96,7 +96,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
 
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
 {
-    hf_slot *slot = ask->slot;
+    hf_depot_slot *slot = ask->slot;
     hf_assert(slot == flight->slot && slot->load == HF_SLOT_KNOWN && ask->flight == NULL);
     hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot)); /* there may be many who waited */
     ask->place = HF_DEPOT_FETCHER;

@@ -1,5 +1,7 @@
 /* Records: what a reply brings besides its own value. Each is a change of its own key, and all of them are one group
  * with the landing of the flight, so they are in one commit (ADR 0037). */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"
 
@@ -147,7 +149,7 @@ hf_status hf_reply_add_with(hf_reply *reply, hf_depot_key key, const void *data,
 /* ---- What becomes of it ------------------------------------------------------------------------------------------ */
 
 /* Whether the record is newer than what is at hand. */
-static bool counts(hf_depot *depot, const hf_slot *slot, const hf_record *record, const hf_depot_flight *flight)
+static bool counts(hf_depot *depot, const hf_depot_slot *slot, const hf_record *record, const hf_depot_flight *flight)
 {
     if (!hf_stir_is_quiet(depot, slot, flight->began)) { /* DP3 */
         return false;
@@ -162,7 +164,8 @@ static bool counts(hf_depot *depot, const hf_slot *slot, const hf_record *record
 }
 
 /* The value of a partial record and of what is at hand. False: it cannot be made. */
-static bool merge(hf_depot *depot, const hf_slot *slot, const hf_record *record, bool has_mine, hf_value **ret_value)
+static bool merge(hf_depot *depot, const hf_depot_slot *slot, const hf_record *record, bool has_mine,
+                  hf_value **ret_value)
 {
     hf_value *merged = NULL;
     hf_status status =
@@ -183,7 +186,7 @@ static void set_text(hf_value **place, hf_value *text)
 
 static hf_status decide_record(hf_depot *depot, hf_change *change)
 {
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     const hf_record *record = change->what;
     hf_value *value = NULL;
     hf_assert(change->flight->is_landing && change->group != NULL);
@@ -245,7 +248,7 @@ static void give_back(hf_depot *depot, hf_reply *reply, hf_change_group *group, 
 
 /* Whether a change of this slot cannot be in the group: two names of one key lead to the same slot, and a key that is about
  * to get another name must not wait for others (move.c). */
-static bool is_left_out(const hf_depot_flight *flight, const hf_change_group *group, const hf_slot *slot)
+static bool is_left_out(const hf_depot_flight *flight, const hf_change_group *group, const hf_depot_slot *slot)
 {
     if (slot == flight->slot || slot == flight->query || hf_slot_may_move(slot)) {
         return true;
@@ -265,7 +268,7 @@ bool hf_records_add_changes(hf_depot *depot, hf_depot_flight *flight, hf_change_
     size_t count = 0;
     while (reply->record_count > 0) {
         hf_record *record = HF_CONTAINER(hf_list_first(&reply->records), hf_record, node);
-        hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(record->key.bytes, record->key.len));
+        hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(record->key.bytes, record->key.len));
         if (slot != NULL && is_left_out(flight, group, slot)) {
             hf_slot_let_go(depot, slot);
             take_out(reply, record);

@@ -1,4 +1,4 @@
-/* Who refers to a key: an index in memory, from members to the lists that have them, while a list is watched.
+/* Which lists refer to a key: an index in memory, from members to the lists that have them, while a list is watched.
  *
  *     list that is watched --edge--> member --edge--> member of the list that it is
  *
@@ -191,7 +191,7 @@ static void sweep(hf_depot *depot)
     depot->index.lost = 0;
 }
 
-void hf_refs_watch(hf_depot *depot, const hf_slot *slot)
+void hf_refs_watch(hf_depot *depot, const hf_depot_slot *slot)
 {
     hf_assert(slot->load == HF_SLOT_KNOWN);
     depot->index.watched++;
@@ -207,7 +207,7 @@ void hf_refs_watch(hf_depot *depot, const hf_slot *slot)
     }
 }
 
-void hf_refs_unwatch(hf_depot *depot, const hf_slot *slot)
+void hf_refs_unwatch(hf_depot *depot, const hf_depot_slot *slot)
 {
     hf_assert(depot->index.watched > 0);
     depot->index.watched--;
@@ -241,7 +241,7 @@ static void tell(hf_depot *depot, hf_ref_node *node)
     if (node->watchers > 0) {
         hf_key_node *found = hf_keys_find(&depot->slots, node->key.hash, node->key.bytes, node->key.len);
         hf_assert(found != NULL); /* its watchers hold it */
-        hf_watch_members(depot, HF_CONTAINER(found, hf_slot, key));
+        hf_watch_members(depot, HF_CONTAINER(found, hf_depot_slot, key));
     }
 }
 

@@ -1,4 +1,5 @@
 /* What fetchers and pushers answer. A reply belongs to one call at a time. */
+#include "depot/fetching.h"
 #include "depot/lists.h"
 #include "depot/outbox.h"
 

@@ -242,13 +242,14 @@ bool hf_row_get_entry(hf_str bytes, hf_depot_entry *ret_entry, bool *ret_no_memo
 void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row)
 {
     hf_assert((row->data == NULL) == (row->verb == HF_WRITE_REMOVE) && !row->is_origin_first);
+    hf_assert(row->on_conflict >= HF_CONFLICT_SERVER_WINS && row->on_conflict <= HF_CONFLICT_MERGE);
     hf_assert(memchr(row->message, '\0', sizeof row->message) != NULL);
     put_number(out, PENDING_VERSION);
     put_number(out, key.len);
     hf_buf_put(out, key.data, key.len);
     put_number(out, row->verb);
     put_number(out, (row->state == HF_ROW_DEAD) | (unsigned)row->if_none << 1 | (unsigned)row->is_forced << 2);
-    put_number(out, row->on_conflict);
+    put_number(out, row->on_conflict - HF_CONFLICT_SERVER_WINS); /* 0 in the file is "the server wins" */
     hf_buf_put(out, row->id, sizeof row->id);
     put_number(out, row->attempts);
     put_number(out, row->rounds);
@@ -271,12 +272,13 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
     uint64_t verb = get_number(&in);
     uint64_t flags = get_number(&in);
     uint64_t policy = get_number(&in);
-    in.is_bad = in.is_bad || verb > HF_WRITE_CREATE || flags > 7 || policy > HF_CONFLICT_MERGE;
+    in.is_bad =
+        in.is_bad || verb > HF_WRITE_CREATE || flags > 7 || policy > HF_CONFLICT_MERGE - HF_CONFLICT_SERVER_WINS;
     row.verb = (hf_write_verb)verb;
     row.state = (flags & 1) != 0 ? HF_ROW_DEAD : HF_ROW_WAITING;
     row.if_none = (flags & 2) != 0;
     row.is_forced = (flags & 4) != 0;
-    row.on_conflict = (hf_conflict)policy;
+    row.on_conflict = (hf_conflict)(HF_CONFLICT_SERVER_WINS + policy);
     hf_str id = get_bytes(&in, sizeof row.id);
     if (!in.is_bad) {
         memcpy(row.id, id.data, sizeof row.id);

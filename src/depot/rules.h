@@ -44,7 +44,7 @@ typedef struct hf_look_at {
     bool is_blocked; /* the origin is not asked now: back-off, breaker, offline, no fetcher */
 } hf_look_at;
 
-/* STORE.md section 3, the table. */
+/* What a get does with what is at hand: the table of docs/guide/depot.md, "Which freshness do I want?". */
 hf_move hf_rule_get(const hf_ask_rule *ask, const hf_look_at *at);
 /* After a fetch has failed: whether the value at hand may be served all the same. */
 bool hf_rule_serves_stale(const hf_ask_rule *ask, const hf_look_at *at, hf_reply_class why);

@@ -6,6 +6,7 @@
  *
  * The first write of a key that is not dead is sent; the others wait for it (DP6). */
 #include "depot/send.h"
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 
@@ -13,10 +14,10 @@
 
 static void ring_send(hf_depot *depot, hf_depot_timer_node *timer)
 {
-    hf_depot_look_at_sends(depot, HF_CONTAINER(timer, hf_slot, send_timer));
+    hf_depot_look_at_sends(depot, HF_CONTAINER(timer, hf_depot_slot, send_timer));
 }
 
-void hf_depot_look_at_sends(hf_depot *depot, hf_slot *slot)
+void hf_depot_look_at_sends(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_pending *row = hf_slot_first_row(slot);
     hf_assert(slot->holds > 0);                                                                     /* depot-D4 */
@@ -97,7 +98,7 @@ static void send_unref(hf_work *work)
 
 static const hf_work_kind SEND = {send_run, send_end, send_unref};
 
-static bool start_send(hf_depot *depot, hf_slot *slot)
+static bool start_send(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_pending *row = hf_slot_first_row(slot);
     hf_sending *one = hf_rt_alloc(depot->rt, sizeof *one);
@@ -148,7 +149,7 @@ static bool start_send(hf_depot *depot, hf_slot *slot)
 void hf_depot_start_sends(hf_depot *depot)
 {
     while (!depot->is_ending && depot->sends < (size_t)depot->options.send_max && !hf_list_is_empty(&depot->senders)) {
-        hf_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_slot, in_senders);
+        hf_depot_slot *slot = HF_CONTAINER(hf_list_pop_front(&depot->senders), hf_depot_slot, in_senders);
         if (!hf_driven_may_send(depot, slot)) {
             continue; /* the one who asked for it has left */
         }

@@ -1,20 +1,22 @@
 /* Slots: what the depot knows of a key while something happens to it. A key to which nothing happens has no slot: it is
  * in memory or in the source. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/file.h"
 #include "depot/outbox.h"
 
-hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
+hf_depot_slot *hf_slot_hold(hf_depot *depot, hf_str key)
 {
     key = hf_alias_follow(depot, key);
     uint64_t hash = hf_key_hash(depot->seed, key.data, key.len);
     hf_key_node *found = hf_keys_find(&depot->slots, hash, key.data, key.len);
     if (found != NULL) {
-        hf_slot *slot = HF_CONTAINER(found, hf_slot, key);
+        hf_depot_slot *slot = HF_CONTAINER(found, hf_depot_slot, key);
         slot->holds++;
         return slot;
     }
     hf_space *space = hf_depot_space(depot, hf_depot_key_ns(key));
-    hf_slot *slot = space != NULL ? hf_rt_alloc(depot->rt, sizeof *slot + key.len) : NULL;
+    hf_depot_slot *slot = space != NULL ? hf_rt_alloc(depot->rt, sizeof *slot + key.len) : NULL;
     if (slot == NULL) {
         return NULL;
     }
@@ -33,7 +35,7 @@ hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
     return slot;
 }
 
-void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
+void hf_slot_let_go(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_assert(slot->holds > 0); /* depot-D4 */
     if (--slot->holds > 0) {
@@ -54,7 +56,7 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
     hf_rt_free(depot->rt, slot, sizeof *slot + slot->key.len);
 }
 
-hf_pending *hf_slot_first_row(const hf_slot *slot)
+hf_pending *hf_slot_first_row(const hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->rows)
     {
@@ -114,9 +116,9 @@ static hf_status fold_one(hf_depot *depot, const hf_pending *row, hf_depot_entry
     return HF_OK;
 }
 
-hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entry *entry, const hf_pending *except,
-                       const hf_pending *more, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
-                       bool *ret_is_pending)
+hf_status hf_slot_fold(hf_depot *depot, const hf_depot_slot *slot, const hf_depot_entry *entry,
+                       const hf_pending *except, const hf_pending *more, hf_depot_entry_kind *ret_kind,
+                       hf_value **ret_value, bool *ret_is_pending)
 {
     bool is_gone = hf_entry_is_gone(depot, slot->space, entry); /* DP3: a patch does not bring it back */
     hf_depot_entry_kind kind = is_gone ? HF_ENTRY_NONE : entry->kind;
@@ -148,7 +150,7 @@ hf_status hf_slot_fold(hf_depot *depot, const hf_slot *slot, const hf_depot_entr
     return HF_OK;
 }
 
-static const hf_pending *row_at(const hf_slot *slot, hf_node *node)
+static const hf_pending *row_at(const hf_depot_slot *slot, hf_node *node)
 {
     return node != &slot->rows.head ? HF_CONTAINER(node, hf_pending, node) : NULL;
 }
@@ -159,7 +161,7 @@ static bool comes_first(const hf_pending *row, const hf_pending *other, bool pas
     return row != NULL && (other == NULL || !passed || row->sequence < other->sequence);
 }
 
-void hf_slot_fold_both(hf_depot *depot, const hf_slot *slot, const hf_slot *other, const hf_pending *except,
+void hf_slot_fold_both(hf_depot *depot, const hf_depot_slot *slot, const hf_depot_slot *other, const hf_pending *except,
                        const hf_depot_entry *entry, hf_depot_entry_kind *ret_kind, hf_value **ret_value,
                        bool *ret_is_pending)
 {
@@ -193,7 +195,7 @@ void hf_slot_fold_both(hf_depot *depot, const hf_slot *slot, const hf_slot *othe
     *ret_is_pending = is_pending;
 }
 
-void hf_slot_take_rows(hf_depot *depot, hf_slot *slot, hf_slot *other, const hf_pending *except)
+void hf_slot_take_rows(hf_depot *depot, hf_depot_slot *slot, hf_depot_slot *other, const hf_pending *except)
 {
     HF_LIST_EACH(node, &other->rows)
     {
@@ -218,7 +220,7 @@ void hf_slot_take_rows(hf_depot *depot, hf_slot *slot, hf_slot *other, const hf_
 
 /* ---- Loading ----------------------------------------------------------------------------------------------------- */
 
-static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry, hf_depot_place place)
+static bool know_by(hf_depot *depot, hf_depot_slot *slot, const hf_depot_entry *entry, hf_depot_place place)
 {
     hf_depot_entry_kind kind = HF_ENTRY_NONE;
     hf_value *value = NULL;
@@ -237,7 +239,7 @@ static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry,
     return true;
 }
 
-void hf_slot_refold(hf_depot *depot, hf_slot *slot)
+void hf_slot_refold(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_depot_entry entry;
     hf_entry_copy(&entry, &slot->entry);
@@ -255,7 +257,7 @@ static void fail_asks(hf_depot *depot, hf_list *asks, hf_status status, const ch
     }
 }
 
-void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
+void hf_slot_loaded(hf_depot *depot, hf_depot_slot *slot, const hf_depot_entry *entry)
 {
     hf_assert(slot->load == HF_SLOT_LOADING);
     if (!know_by(depot, slot, entry, HF_DEPOT_SOURCE)) {
@@ -276,7 +278,7 @@ void hf_slot_loaded(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry)
 }
 
 /* By what is at hand without waiting. */
-static bool know_at_once(hf_depot *depot, hf_slot *slot)
+static bool know_at_once(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_snap *snap = hf_memory_get(depot, hf_slot_key(slot)); /* what is there has all writes folded in */
     hf_assert(slot->load == HF_SLOT_UNKNOWN && slot->snap == NULL);
@@ -295,7 +297,7 @@ static bool know_at_once(hf_depot *depot, hf_slot *slot)
     return know_by(depot, slot, &none, HF_DEPOT_MEMORY);
 }
 
-bool hf_slot_know(hf_depot *depot, hf_slot *slot, hf_ask *ask)
+bool hf_slot_know(hf_depot *depot, hf_depot_slot *slot, hf_ask *ask)
 {
     hf_assert(slot->holds > 0); /* depot-D4 */
     if (slot->load == HF_SLOT_KNOWN || (slot->load == HF_SLOT_UNKNOWN && know_at_once(depot, slot))) {
@@ -329,7 +331,7 @@ static bool is_own_key(const hf_depot *depot, const hf_ask *ask)
            hf_depot_is_called_for(call->wait.fiber, depot, key);
 }
 
-hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask)
+hf_depot_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask)
 {
     if (ask->slot == NULL) {
         ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
@@ -343,6 +345,6 @@ hf_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask)
             return NULL;
         }
     }
-    hf_slot *slot = ask->slot;
+    hf_depot_slot *slot = ask->slot;
     return hf_slot_know(depot, slot, ask) ? slot : NULL;
 }

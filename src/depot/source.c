@@ -1,6 +1,7 @@
 /* Where a depot keeps its rows: a file, whose requests go through the store's queue to a thread of its own, or functions of
- * the user, which hooks.c calls on the pool. Whoever has executed a request posts what it has done; from the requests on
- * both are the same. */
+ * the user, which hooks.c calls on the pool. The thread that has executed a request posts the result. Above the requests,
+ * file and functions are the same. */
+#include "depot/change.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
@@ -36,7 +37,7 @@ struct hf_load {
     hf_arena arena;
     hf_post post;
     hf_depot *depot;
-    hf_slot *slot;
+    hf_depot_slot *slot;
     hf_change *change; /* that has begun it; NULL = the slot loads */
 };
 
@@ -104,7 +105,7 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
         }
     } else {
         hf_pending *one = hf_rt_alloc(depot->rt, sizeof *one);
-        hf_slot *slot = one != NULL ? hf_slot_hold(depot, key) : NULL;
+        hf_depot_slot *slot = one != NULL ? hf_slot_hold(depot, key) : NULL;
         if (slot != NULL) {
             *one = got;
             one->sequence = sequence;
@@ -342,7 +343,7 @@ static void reloaded(hf_depot *depot, hf_change *change, const hf_depot_entry *e
 static void act_loaded(hf_depot *depot, hf_post *post)
 {
     hf_load *load = HF_CONTAINER(post, hf_load, post);
-    hf_slot *slot = load->slot;
+    hf_depot_slot *slot = load->slot;
     hf_change *change = load->change;
     hf_store_request *request = &load->request;
     hf_assert(depot->loads > 0 && slot->load == (change == NULL ? HF_SLOT_LOADING : HF_SLOT_KNOWN));
@@ -377,7 +378,7 @@ static void on_loaded(hf_store_request *request)
     hf_depot_post_quietly(load->depot, &load->post);
 }
 
-static bool load_for(hf_depot *depot, hf_slot *slot, hf_change *change)
+static bool load_for(hf_depot *depot, hf_depot_slot *slot, hf_change *change)
 {
     hf_assert(slot->load == (change == NULL ? HF_SLOT_LOADING : HF_SLOT_KNOWN) && slot->holds > 0); /* depot-D4 */
     hf_load *load = hf_rt_alloc(depot->rt, sizeof *load);
@@ -401,7 +402,7 @@ static bool load_for(hf_depot *depot, hf_slot *slot, hf_change *change)
     return true;
 }
 
-bool hf_source_load(hf_depot *depot, hf_slot *slot)
+bool hf_source_load(hf_depot *depot, hf_depot_slot *slot)
 {
     return load_for(depot, slot, NULL);
 }

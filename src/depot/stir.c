@@ -1,6 +1,7 @@
 /* Which keys were stirred while something flies. A reply may bring records of keys that nobody named when its flight
  * began, so the slots of these keys were not held, and nothing else remembers that one of them was invalidated meanwhile
  * (DP3). The set is bounded: what does not fit is taken for a stir of every key, which costs a fetch and nothing else. */
+#include "depot/fetching.h"
 #include "depot/lists.h"
 
 enum { STIRS_MAX = 1024 }; /* keys; far more than are written while one fetch is under way */
@@ -39,7 +40,7 @@ static void make_room(hf_depot *depot)
     depot->stir_floor = floor;
 }
 
-void hf_stir_note(hf_depot *depot, const hf_slot *slot)
+void hf_stir_note(hf_depot *depot, const hf_depot_slot *slot)
 {
     uint64_t stir = ++depot->stir;
     if (depot->flight_count == 0) {
@@ -72,7 +73,7 @@ void hf_stir_note(hf_depot *depot, const hf_slot *slot)
     hf_list_push_back(&depot->stirs_by_age, &one->node);
 }
 
-bool hf_stir_is_quiet(const hf_depot *depot, const hf_slot *slot, uint64_t since)
+bool hf_stir_is_quiet(const hf_depot *depot, const hf_depot_slot *slot, uint64_t since)
 {
     hf_assert(depot->flight_count > 0 && since <= depot->stir); /* else stirs are not noted */
     if (depot->stir_floor > since || slot->space->stirred > since) {

@@ -16,13 +16,14 @@
  *
  * depot-U1  A key has at most one current subscription. One that is not current lands nothing.
  * depot-U2  After an invalidation of the key a subscription from before it lands nothing: it is replaced (DP3). */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 
 #include "fiber/verbs.h"
 
 static const int64_t SECOND = 1000000000;
 
-static bool is_watched(const hf_slot *slot)
+static bool is_watched(const hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -36,7 +37,7 @@ static bool is_watched(const hf_slot *slot)
 /* Whether the key was invalidated after it began (depot-U2). */
 static bool is_outdated(const hf_depot *depot, const hf_sub_run *run)
 {
-    const hf_slot *slot = run->slot;
+    const hf_depot_slot *slot = run->slot;
     return run->voids != slot->voids ||
            run->generation != atomic_load_explicit(&slot->space->generation, memory_order_relaxed) ||
            run->generation_all != atomic_load_explicit(&depot->generation, memory_order_relaxed);
@@ -78,7 +79,7 @@ static void act_over(hf_depot *depot, hf_post *post);
 static void ring_again(hf_depot *depot, hf_depot_timer_node *timer);
 
 /* If it is watched it begins again, but not at once. */
-static void put_off(hf_depot *depot, hf_slot *slot)
+static void put_off(hf_depot *depot, hf_depot_slot *slot)
 {
     if (is_watched(slot)) {
         slot->sub_timer.ring = ring_again;
@@ -178,7 +179,7 @@ static void drop(hf_depot *depot, hf_sub_run *run)
 
 /* The flight that a reply or a failure lands as: the one that waits, else a new one, which the subscription holds. NULL:
  * no memory, or one is just being written. */
-static hf_depot_flight *flight_for(hf_depot *depot, hf_slot *slot)
+static hf_depot_flight *flight_for(hf_depot *depot, hf_depot_slot *slot)
 {
     bool joined = false;
     hf_depot_flight *flight = slot->flight;
@@ -195,8 +196,8 @@ static hf_depot_flight *flight_for(hf_depot *depot, hf_slot *slot)
 }
 
 /* The failure of a subscription lands as that of a fetch, if somebody is there to hear of it. Takes `failure`. */
-static void land_failure(hf_depot *depot, hf_slot *slot, hf_status status, hf_reply_class why, hf_failure_box *failure,
-                         bool was_denied)
+static void land_failure(hf_depot *depot, hf_depot_slot *slot, hf_status status, hf_reply_class why,
+                         hf_failure_box *failure, bool was_denied)
 {
     bool is_heard = !depot->is_ending && (slot->flight != NULL || is_watched(slot));
     hf_depot_flight *flight = is_heard ? flight_for(depot, slot) : NULL;
@@ -215,7 +216,7 @@ static void land_failure(hf_depot *depot, hf_slot *slot, hf_status status, hf_re
 
 static void run_free(hf_depot *depot, hf_sub_run *run)
 {
-    hf_slot *slot = run->slot;
+    hf_depot_slot *slot = run->slot;
     hf_assert(!run->is_current && hf_list_is_empty(&run->emitting) && !run->is_counted); /* depot-U1 */
     hf_reply_clear(&run->reply);
     hf_value_unref(run->object);
@@ -231,7 +232,7 @@ static void run_free(hf_depot *depot, hf_sub_run *run)
 static void act_over(hf_depot *depot, hf_post *post)
 {
     hf_sub_run *run = HF_CONTAINER(post, hf_sub_run, over);
-    hf_slot *slot = run->slot;
+    hf_depot_slot *slot = run->slot;
     hf_assert(depot->works > 0);
     depot->works--;
     uncount(depot, run);
@@ -269,7 +270,7 @@ static void act_over(hf_depot *depot, hf_post *post)
 static void ring_late(hf_depot *depot, hf_depot_timer_node *timer)
 {
     hf_sub_run *run = HF_CONTAINER(timer, hf_sub_run, timer);
-    hf_slot *slot = run->slot;
+    hf_depot_slot *slot = run->slot;
     hf_assert(run->is_current && !run->has_emitted);
     slot->holds++;
     tell_breaker(depot, run, HF_BREAKER_FAILED);
@@ -298,7 +299,7 @@ static void take(hf_reply *to, const hf_reply *from)
 /* Lands the reply that waits, unless something of the key is just being written: then its end comes back here. */
 static void land_reply(hf_depot *depot, hf_sub_run *run)
 {
-    hf_slot *slot = run->slot;
+    hf_depot_slot *slot = run->slot;
     hf_assert(run->is_current && run->has_taken && !run->is_landing);
     hf_depot_flight *flight = flight_for(depot, slot);
     if (flight == NULL) {
@@ -352,7 +353,7 @@ static void act_emit(hf_depot *depot, hf_post *post)
 
 static void start(hf_depot *depot, hf_depot_flight *flight)
 {
-    hf_slot *slot = flight->slot;
+    hf_depot_slot *slot = flight->slot;
     hf_sub_run *run = hf_rt_alloc(depot->rt, sizeof *run);
     if (run == NULL) {
         put_off(depot, slot);
@@ -417,10 +418,10 @@ void hf_sub_board(hf_depot *depot, hf_depot_flight *flight)
 
 static void ring_again(hf_depot *depot, hf_depot_timer_node *timer)
 {
-    hf_sub_look(depot, HF_CONTAINER(timer, hf_slot, sub_timer));
+    hf_sub_look(depot, HF_CONTAINER(timer, hf_depot_slot, sub_timer));
 }
 
-void hf_sub_look(hf_depot *depot, hf_slot *slot)
+void hf_sub_look(hf_depot *depot, hf_depot_slot *slot)
 {
     if (depot->options.subscribe != NULL && !hf_node_is_linked(&slot->in_subs)) {
         slot->holds++;
@@ -429,7 +430,7 @@ void hf_sub_look(hf_depot *depot, hf_slot *slot)
 }
 
 /* It is watched and does not run: a flight begins it, now or when the origin may be asked again. */
-static void begin_again(hf_depot *depot, hf_slot *slot)
+static void begin_again(hf_depot *depot, hf_depot_slot *slot)
 {
     int64_t wait = 0;
     if (slot->sub_timer.node.place != 0 || slot->load != HF_SLOT_KNOWN) {
@@ -448,7 +449,7 @@ static void begin_again(hf_depot *depot, hf_slot *slot)
     }
 }
 
-static void look_at(hf_depot *depot, hf_slot *slot)
+static void look_at(hf_depot *depot, hf_depot_slot *slot)
 {
     hf_sub_run *run = slot->sub;
     bool is_idle = slot->flight == NULL;
@@ -482,7 +483,7 @@ static void look_at(hf_depot *depot, hf_slot *slot)
 void hf_depot_look_at_subs(hf_depot *depot)
 {
     for (hf_node *node = hf_list_pop_front(&depot->subs); node != NULL; node = hf_list_pop_front(&depot->subs)) {
-        hf_slot *slot = HF_CONTAINER(node, hf_slot, in_subs);
+        hf_depot_slot *slot = HF_CONTAINER(node, hf_depot_slot, in_subs);
         look_at(depot, slot);
         hf_slot_let_go(depot, slot);
     }

@@ -1,6 +1,7 @@
 /* Watchers: every visible change of a key, in the order of its versions, and what became of fetching it. A watcher
  * never holds up the depot: events that it has not taken are replaced by newer ones, or the oldest are dropped, as its
  * mode says. */
+#include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
 
@@ -114,7 +115,7 @@ static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
 }
 
 /* What the watcher is shown of the slot: DATA, or GONE if it has seen something before. */
-static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot, const hf_look_at *at)
+static void show(hf_depot *depot, hf_watcher *watcher, hf_depot_slot *slot, const hf_look_at *at)
 {
     hf_snap *snap = slot->snap;
     hf_assert(watcher->slot == slot && slot->load == HF_SLOT_KNOWN);
@@ -140,7 +141,7 @@ static void show(hf_depot *depot, hf_watcher *watcher, hf_slot *slot, const hf_l
     give_of(depot, watcher, event, event.kind == HF_DEPOT_DATA ? snap : NULL);
 }
 
-void hf_watch_show(hf_depot *depot, hf_slot *slot, bool is_renewed)
+void hf_watch_show(hf_depot *depot, hf_depot_slot *slot, bool is_renewed)
 {
     if (hf_list_is_empty(&slot->watchers)) {
         return;
@@ -167,7 +168,7 @@ void hf_watch_look_again(hf_depot *depot, hf_watcher *watcher)
     }
 }
 
-void hf_watch_members(hf_depot *depot, hf_slot *slot)
+void hf_watch_members(hf_depot *depot, hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -178,7 +179,7 @@ void hf_watch_members(hf_depot *depot, hf_slot *slot)
     }
 }
 
-void hf_watch_paged(hf_depot *depot, hf_slot *slot)
+void hf_watch_paged(hf_depot *depot, hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -189,7 +190,7 @@ void hf_watch_paged(hf_depot *depot, hf_slot *slot)
     }
 }
 
-void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status)
+void hf_watch_failed(hf_depot *depot, hf_depot_slot *slot, hf_status status)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -202,7 +203,7 @@ void hf_watch_failed(hf_depot *depot, hf_slot *slot, hf_status status)
     }
 }
 
-void hf_watch_landed(hf_slot *slot)
+void hf_watch_landed(hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -213,7 +214,7 @@ void hf_watch_landed(hf_slot *slot)
 /* The watcher holds a flight of its key, unless the origin is not asked now. */
 static void fetch_for(hf_depot *depot, hf_watcher *watcher, hf_fresh fresh)
 {
-    hf_slot *slot = watcher->slot;
+    hf_depot_slot *slot = watcher->slot;
     int64_t wait = 0;
     bool joined = false;
     hf_assert(watcher->rule.fresh != HF_FRESH_LOCAL || watcher->refresh.ns > 0);
@@ -234,7 +235,7 @@ static void fetch_for(hf_depot *depot, hf_watcher *watcher, hf_fresh fresh)
     }
 }
 
-void hf_watch_again(hf_depot *depot, hf_slot *slot)
+void hf_watch_again(hf_depot *depot, hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -246,7 +247,7 @@ void hf_watch_again(hf_depot *depot, hf_slot *slot)
     hf_sub_look(depot, slot);
 }
 
-void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key)
+void hf_watch_move(hf_depot *depot, hf_depot_slot *from, hf_depot_slot *to, hf_value *key)
 {
     hf_depot_event event = {.kind = HF_DEPOT_REKEYED};
     bool is_key = hf_depot_key_unpack(hf_str_of_len(hf_value_data(key), hf_value_len(key)), &event.key);
@@ -276,7 +277,7 @@ void hf_watch_move(hf_depot *depot, hf_slot *from, hf_slot *to, hf_value *key)
     }
 }
 
-void hf_watch_moved(hf_depot *depot, hf_slot *slot)
+void hf_watch_moved(hf_depot *depot, hf_depot_slot *slot)
 {
     HF_LIST_EACH(node, &slot->watchers)
     {
@@ -303,7 +304,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_slot *slot = hf_slot_of_ask(depot, ask);
+    hf_depot_slot *slot = hf_slot_of_ask(depot, ask);
     if (slot == NULL) {
         return;
     }
@@ -352,7 +353,7 @@ static void act_open(hf_depot *depot, hf_post *post)
 /* By the driver: it hears of nothing any more. */
 static void leave_slot(hf_depot *depot, hf_watcher *watcher)
 {
-    hf_slot *slot = watcher->slot;
+    hf_depot_slot *slot = watcher->slot;
     hf_depot_flight *flight = watcher->flight;
     hf_assert(slot != NULL && slot->holds > 0 && depot->watcher_count > 0); /* depot-D4 */
     hf_assert(slot != NULL && depot->watcher_count > 0);
@@ -435,9 +436,10 @@ static hf_watcher *watcher_new(hf_depot *depot, const hf_depot_watch_options *op
         return NULL;
     }
     memset(watcher, 0, sizeof *watcher);
-    bool conflates = options->mode == HF_FLOW_CONFLATE || (options->mode == HF_FLOW_BUFFER && options->capacity == 0);
+    bool conflates = options->mode == HF_FLOW_CONFLATE || options->mode == HF_FLOW_DEFAULT;
+    size_t by_default = options->mode == HF_FLOW_BUFFER ? 1 : CAPACITY;
     watcher->mode = conflates ? HF_FLOW_CONFLATE : options->mode;
-    watcher->capacity = conflates ? 2 : options->capacity > 0 ? options->capacity : CAPACITY;
+    watcher->capacity = conflates ? 2 : options->capacity > 0 ? options->capacity : by_default;
     watcher->items = env->ops->allocate(env, places(watcher) * sizeof *watcher->items, _Alignof(hf_watch_item));
     if (watcher->items == NULL) {
         env->ops->release(env, watcher, sizeof *watcher);

@@ -1,6 +1,8 @@
 /* Writing: put, patch, delete and create. A write is a row on the disk, folded into what is visible; send.c sends it to
  * the origin in its turn. A write that goes to the origin first is in the same order, but neither on the disk nor
  * folded. */
+#include "depot/change.h"
+#include "depot/fetching.h"
 #include "depot/outbox.h"
 
 #include "base/canary.h"
@@ -18,7 +20,7 @@ static bool verbs_fit(const hf_depot *depot, hf_write_verb older, hf_write_verb 
 }
 
 /* The write that this one is put into: the last of the key, if it was not sent yet. */
-static hf_pending *mate_of(hf_depot *depot, const hf_slot *slot, const hf_pending *row)
+static hf_pending *mate_of(hf_depot *depot, const hf_depot_slot *slot, const hf_pending *row)
 {
     hf_node *last = hf_list_last(&slot->rows);
     if (last == NULL || depot->options.coalesce.ns <= 0) {
@@ -47,7 +49,7 @@ static hf_status check_room(hf_op *op, hf_depot *depot, const hf_pending *row)
 }
 
 /* Whether the key is as the caller thinks. */
-static hf_status check_known(hf_op *op, const hf_depot *depot, const hf_slot *slot, const hf_pending *row,
+static hf_status check_known(hf_op *op, const hf_depot *depot, const hf_depot_slot *slot, const hf_pending *row,
                              uint64_t if_version)
 {
     hf_assert(slot->load == HF_SLOT_KNOWN);
@@ -93,7 +95,7 @@ static hf_status try_patch(hf_depot *depot, hf_change *change, const hf_pending 
 static hf_status decide_write(hf_depot *depot, hf_change *change)
 {
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(row->slot == slot && !hf_node_is_linked(&row->node) && row->state == HF_ROW_WAITING);
     HF_TRY(check_known(&change->op, depot, slot, row, change->number));
     HF_TRY(check_room(&change->op, depot, row));
@@ -143,7 +145,7 @@ static void merge_rows(hf_depot *depot, hf_pending *mate, hf_pending *row, hf_va
 static void apply_write(hf_depot *depot, hf_change *change, hf_status status)
 {
     hf_pending *row = change->row;
-    hf_slot *slot = change->slot;
+    hf_depot_slot *slot = change->slot;
     hf_assert(row->slot == slot && !hf_node_is_linked(&row->node)); /* depot-D2 */
     if (change->mate != NULL && change->mate->is_held) {
         change->mate->is_held = false;
@@ -173,7 +175,7 @@ static void act_origin_first(hf_depot *depot, hf_ask *ask)
 {
     hf_pending *row = ask->row;
     int64_t wait = 0;
-    hf_slot *slot = hf_slot_of_ask(depot, ask);
+    hf_depot_slot *slot = hf_slot_of_ask(depot, ask);
     if (slot == NULL) {
         return; /* it is acted on again when the key is known */
     }
@@ -215,7 +217,7 @@ static void act_write(hf_depot *depot, hf_post *post)
         act_origin_first(depot, ask);
         return;
     }
-    hf_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
     if (slot == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a write"));
         return;
@@ -284,8 +286,7 @@ static hf_status make_row(hf_op *op, hf_depot *depot, hf_write_verb kind, const 
     row->verb = kind;
     row->is_origin_first = options->mode == HF_DEPOT_ORIGIN_FIRST;
     row->if_none = options->if_none;
-    row->on_conflict =
-        options->on_conflict != HF_CONFLICT_SERVER_WINS ? options->on_conflict : depot->options.on_conflict;
+    row->on_conflict = options->on_conflict != HF_CONFLICT_DEFAULT ? options->on_conflict : depot->options.on_conflict;
     row->made_at = hf_depot_wall(depot);
     hf_status status = env->ops->random(env, op, row->id, sizeof row->id);
     if (status == HF_OK && kind != HF_WRITE_REMOVE && hf_value_copy(data, len, &row->data) != HF_OK) {

@@ -107,17 +107,17 @@ static void submit(hf_service *service, hf_call *call)
     }
 }
 
-static void drop_post(hf_engine *engine, hf_post *item)
+static void drop_post(hf_engine *engine, hf_engine_post *item)
 {
     if (item->kind != HF_POST_ASK) {
         engine->env->ops->release(engine->env, item, item->len);
         return;
     }
-    hf_latch_open(engine->env, &HF_CONTAINER(item, hf_ask, post)->done);
+    hf_latch_open(engine->env, &HF_CONTAINER(item, hf_engine_ask, post)->done);
 }
 
 /* After the engine thread has ended no thread reads the message: then it is dropped here. */
-void hf_loop_post(hf_engine *engine, hf_post *item)
+void hf_loop_post(hf_engine *engine, hf_engine_post *item)
 {
     hf_spin_lock(&engine->lock);
     bool ended = engine->ended;
@@ -130,11 +130,11 @@ void hf_loop_post(hf_engine *engine, hf_post *item)
     }
 }
 
-static hf_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
+static hf_engine_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
 {
-    hf_post *item = engine->env->ops->allocate(engine->env, sizeof *item + extra, 0);
+    hf_engine_post *item = engine->env->ops->allocate(engine->env, sizeof *item + extra, 0);
     if (item != NULL) {
-        *item = (hf_post){.kind = kind, .len = sizeof *item + extra};
+        *item = (hf_engine_post){.kind = kind, .len = sizeof *item + extra};
     }
     return item;
 }
@@ -143,7 +143,7 @@ static hf_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
 static void cancel(hf_service *service, uint64_t number)
 {
     hf_engine *engine = (hf_engine *)(void *)service;
-    hf_post *item = new_post(engine, HF_POST_CANCEL, 0);
+    hf_engine_post *item = new_post(engine, HF_POST_CANCEL, 0);
     if (item != NULL) {
         item->number = number;
         hf_loop_post(engine, item);
@@ -153,7 +153,7 @@ static void cancel(hf_service *service, uint64_t number)
 /* If there is no memory for the message, the task's timeout does the same, later. */
 static void post_token(hf_engine *engine, hf_post_kind kind, hf_str task_token)
 {
-    hf_post *item = new_post(engine, kind, task_token.len);
+    hf_engine_post *item = new_post(engine, kind, task_token.len);
     if (item != NULL) {
         memcpy(item + 1, task_token.data, task_token.len);
         item->token_len = task_token.len;
@@ -299,7 +299,7 @@ static void take_completion(hf_engine *engine, hf_store_request *request, hf_clo
     hf_core_done(engine->core, request, now);
 }
 
-static void take_cancel(hf_engine *engine, const hf_post *item, hf_clock now)
+static void take_cancel(hf_engine *engine, const hf_engine_post *item, hf_clock now)
 {
     if (hf_skip_cancel(engine, item->number)) {
         return;
@@ -309,7 +309,7 @@ static void take_cancel(hf_engine *engine, const hf_post *item, hf_clock now)
     hf_assert(is_taken); /* engine-L4: no step has more posts than the core takes cancels */
 }
 
-static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
+static void take_post(hf_engine *engine, hf_engine_post *item, hf_clock now)
 {
     switch (item->kind) {
     case HF_POST_CANCEL:
@@ -327,7 +327,7 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
         }
         break;
     case HF_POST_ASK:
-        hf_loop_answer(engine, HF_CONTAINER(item, hf_ask, post));
+        hf_loop_answer(engine, HF_CONTAINER(item, hf_engine_ask, post));
         return; /* the asking thread owns the memory */
     }
     engine->env->ops->release(engine->env, item, item->len);
@@ -425,7 +425,7 @@ static void step(hf_engine *engine, hf_taken *taken)
     hf_list_move_all(&engine->cancels_early, &early);
     engine->early_count = 0;
     while ((node = hf_list_pop_front(&early)) != NULL || (node = hf_list_pop_front(&taken->posts)) != NULL) {
-        take_post(engine, HF_CONTAINER(node, hf_post, link), now);
+        take_post(engine, HF_CONTAINER(node, hf_engine_post, link), now);
     }
     if (engine->stopped != HF_OK) {
         return;
@@ -482,7 +482,7 @@ static void engine_main(void *arg)
     hf_spin_unlock(&engine->lock);
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&left)) != NULL || (node = hf_list_pop_front(&engine->cancels_early)) != NULL) {
-        drop_post(engine, HF_CONTAINER(node, hf_post, link));
+        drop_post(engine, HF_CONTAINER(node, hf_engine_post, link));
     }
     hf_skip_end(engine);
     if (engine->core != NULL) {

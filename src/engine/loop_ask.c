@@ -4,7 +4,7 @@
 #include "engine/list.h"
 #include "engine/lister.h"
 
-void hf_loop_answer(hf_engine *engine, hf_ask *ask)
+void hf_loop_answer(hf_engine *engine, hf_engine_ask *ask)
 {
     if (ask->stats != NULL && engine->core != NULL) {
         *ask->stats = (hf_engine_stats){
@@ -57,7 +57,7 @@ static hf_status ask_store(hf_op *op, hf_engine *engine, hf_direct *direct)
 }
 
 /* Some rows at a time, between commits: engine-S2. */
-static hf_status look_at_ended(hf_op *op, hf_engine *engine, const hf_ask *ask, hf_ended_report *report)
+static hf_status look_at_ended(hf_op *op, hf_engine *engine, const hf_engine_ask *ask, hf_ended_report *report)
 {
     hf_arena rows;
     hf_arena scratch;
@@ -95,7 +95,7 @@ hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, h
     *ret_stats = (hf_engine_stats){0};
     hf_arena arena;
     hf_arena_init(&arena, hf_env_memory(engine->env));
-    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats, .arena = count_rows ? &arena : NULL};
+    hf_engine_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats, .arena = count_rows ? &arena : NULL};
     hf_loop_post(engine, &ask.post);
     hf_latch_wait(engine->env, &ask.done);
     hf_ended_report ended = {0};
@@ -120,7 +120,7 @@ hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t 
 {
     hf_engine *engine = (hf_engine *)(void *)service;
     hf_listing listing = {.before = before, .count_max = count_max, .arena = arena};
-    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .runs = &listing};
+    hf_engine_ask ask = {.post = {.kind = HF_POST_ASK}, .runs = &listing};
     hf_loop_post(engine, &ask.post);
     hf_latch_wait(engine->env, &ask.done); /* memory first: a run that leaves it afterwards is in the rows by then */
     if (!listing.is_there) {

@@ -10,17 +10,17 @@
 /* Messages to the engine thread, besides calls. */
 typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_LOST, HF_POST_ASK } hf_post_kind;
 
-typedef struct hf_post {
+typedef struct hf_engine_post {
     hf_node link;
     hf_post_kind kind;
     uint64_t number; /* CANCEL: of the call, which may be done by then */
     size_t len;      /* of the whole allocation; UNWANTED, LOST: the token follows the struct */
     size_t token_len;
-} hf_post;
+} hf_engine_post;
 
 /* A request that the engine thread answers while the asking thread blocks. */
-typedef struct hf_ask {
-    hf_post post;
+typedef struct hf_engine_ask {
+    hf_engine_post post;
     hf_engine_stats *stats;  /* to fill with figures ... */
     struct hf_listing *runs; /* ... or runs to list */
     hf_arena *arena;         /* with `stats`: for how long runs are kept; NULL = it is not asked for */
@@ -29,7 +29,7 @@ typedef struct hf_ask {
     int64_t now;                  /* wall ns */
     char why[HF_MESSAGE_LEN_MAX]; /* why there is no core to ask; empty = there is one, or the service closes */
     hf_latch done;
-} hf_ask;
+} hf_engine_ask;
 
 /* The clock of an engine for tests (skip.c). */
 typedef struct hf_skip {
@@ -50,7 +50,7 @@ typedef struct hf_engine {
     hf_thread *thread;
     uint64_t reopened;
     uint64_t calls_taken;  /* number of the last call that was given to the core */
-    hf_list cancels_early; /* hf_post: cancels of calls that were not given to it yet */
+    hf_list cancels_early; /* hf_engine_post: cancels of calls that were not given to it yet */
     size_t early_count;    /* of those; at most HF_CANCELS_MAX */
     bool is_closing;       /* the engine thread's copy of `closing` */
     int64_t held_since;    /* mono ns; 0 = no batch is held back */
@@ -71,7 +71,7 @@ typedef struct hf_engine {
     hf_spin lock;        /* protects what follows */
     uint64_t calls;      /* submitted: their numbers */
     hf_list calls_in;    /* hf_call */
-    hf_list posts;       /* hf_post */
+    hf_list posts;       /* hf_engine_post */
     hf_list completions; /* hf_store_request */
     bool asleep;         /* every push rings */
     bool napping;        /* only the store rings */
@@ -82,7 +82,7 @@ typedef struct hf_engine {
 
 /* loop.c */
 void hf_loop_ask_store(void *engine, hf_store_request *request); /* its answer comes back to the engine thread */
-void hf_loop_post(hf_engine *engine, hf_post *item);
+void hf_loop_post(hf_engine *engine, hf_engine_post *item);
 /* suspect_log.c: a warning for each task that ended a third process or more. */
 void hf_loop_log_suspects(hf_engine *engine);
 /* loop_reopen.c: engine-L3. All requests of the core are back. */
@@ -99,6 +99,6 @@ int64_t hf_skip_next(const hf_engine *engine);                     /* wall ns: w
 /* The end of a step: wakes sleepers that are due, and moves the clock if time is skipped and nothing runs. */
 void hf_skip_step(hf_engine *engine, hf_clock now);
 /* loop_ask.c: on the engine thread. */
-void hf_loop_answer(hf_engine *engine, hf_ask *ask);
+void hf_loop_answer(hf_engine *engine, hf_engine_ask *ask);
 
 #endif

@@ -1,8 +1,8 @@
 /* hf_unwritten: what the engine knows of a run and never writes: queries, and what comes with updates. It holds its run in memory, it is part of the
  * core's hash, and a crash leaves nothing of it.
  *
- * What is in it depends on the run: a query goes with a workflow task or alone. So a run that has changed is looked at again at the end
- * of the step (hf_unwritten_settle), when all is decided and before tasks meet polls. No decision needs to think of it.
+ * Where a query goes depends on the run: with a workflow task, or alone. So at the end of the step
+ * (hf_unwritten_settle), when all is decided and before tasks meet polls, each run that has changed is looked at again. Decisions ignore it.
  *
  * engine-Q1  What is not written is settled before a task of its run can start. */
 #ifndef HF_ENGINE_UNWRITTEN_H

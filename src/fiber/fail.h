@@ -1,5 +1,5 @@
 /* How failures are stored: in a box with a reference count, shared by the fiber, the branch and the scope that
- * report it. What does not fit into the box, a long text or what came with a failure of a history, is in a body, which
+ * report it. A long text, or the rest of a failure of a history, does not fit into the box: it is in a body, which
  * copies of the box share. */
 #ifndef HF_FIBER_FAIL_H
 #define HF_FIBER_FAIL_H

@@ -60,7 +60,7 @@ static bool is_damage(hf_status status)
     return status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND;
 }
 
-/* What cannot be decoded for want of memory is not damaged. */
+/* A record that cannot be decoded because memory is out is not damaged. */
 static hf_status memory_of(hf_op *op, const checking *c)
 {
     return c->arena.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the check");

@@ -1,4 +1,4 @@
-/* What runs that have ended take, and what of them retention would delete now. */
+/* How much space runs that have ended take, and which of them retention would delete now. */
 #ifndef HF_INSPECT_ENDED_H
 #define HF_INSPECT_ENDED_H
 

@@ -14,7 +14,7 @@ typedef struct hf_find {
     hf_str namespace_;
     hf_str query;
     uint64_t limit; /* runs at most; 0 = no limit */
-    /* Called for each run that fits, in order; NULL = they are only counted. What it gets is valid until it returns. False: it wants no more. */
+    /* Called for each run that fits, in order; NULL = they are only counted. `run` is valid until it returns. False: it wants no more. */
     bool (*visit)(void *arg, const hf_pb_workflow_execution_info *run);
     void *arg;
     hf_find_told *progress;

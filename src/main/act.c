@@ -1,6 +1,6 @@
 /* holdfast start, run, signal, query, update, cancel, terminate, result, reset, stack: what a person does to one workflow.
  *
- * They open TARGET (target.h) and use the verbs of the library. What a workflow returns goes to stdout as it is, if it is JSON; a failure goes
+ * They open TARGET (target.h) and use the verbs of the library. The result of a workflow goes to stdout as it is, if it is JSON; a failure goes
  * to stderr, and the exit code is 1. */
 #include "main/report.h"
 #include "main/target.h"
@@ -200,7 +200,7 @@ static int put_done(const hf_tool_args *args, hf_status status)
 /* ---- A workflow of a target ---------------------------------------------------------------------------------------------------- */
 
 /* Opens the target and the workflow of the second word. `needs_worker`: on a file at rest nobody would answer. */
-static int begin(hf_target *target, const hf_tool_args *args, const char *needs_worker, hf_execution **ret_run)
+static int begin(hf_tool_target *target, const hf_tool_args *args, const char *needs_worker, hf_execution **ret_run)
 {
     int code = hf_target_find(target, args);
     if (code == HF_EXIT_FINE && needs_worker != NULL && target->kind == HF_TARGET_REST) {
@@ -216,13 +216,13 @@ static int begin(hf_target *target, const hf_tool_args *args, const char *needs_
     return status == HF_OK ? HF_EXIT_FINE : hf_target_close(target, hf_told(status));
 }
 
-static int end(hf_target *target, hf_execution *run, int code)
+static int end(hf_tool_target *target, hf_execution *run, int code)
 {
     hf_execution_free(run);
     return hf_target_close(target, code);
 }
 
-static hf_status start_it(const hf_target *target, const hf_tool_args *args, hf_payload in, hf_execution **ret_run)
+static hf_status start_it(const hf_tool_target *target, const hf_tool_args *args, hf_payload in, hf_execution **ret_run)
 {
     return hf_start(target->service, args->words[1], in, ret_run, .id = args->id,
                     .task_queue = args->queue != NULL ? args->queue : "default", .namespace_ = target->namespace_);
@@ -230,7 +230,7 @@ static hf_status start_it(const hf_target *target, const hf_tool_args *args, hf_
 
 int hf_cmd_start(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_input input;
     hf_execution *run = NULL;
     if (!hf_input_read(word_at(args, 2), &input)) {
@@ -271,7 +271,7 @@ static hf_status await(hf_execution *run, hf_span timeout, hf_payload *ret_out)
 
 int hf_cmd_run(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_input input;
     hf_span timeout;
     hf_execution *run = NULL;
@@ -305,7 +305,7 @@ static hf_status has_ended(hf_execution *run, bool *ret_has)
 
 int hf_cmd_result(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_span timeout;
     hf_execution *run = NULL;
     hf_payload out = hf_payload_none();
@@ -332,7 +332,7 @@ int hf_cmd_result(const hf_tool_args *args)
 
 int hf_cmd_signal(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_input input;
     hf_execution *run = NULL;
     if (!hf_input_read(word_at(args, 3), &input)) {
@@ -349,7 +349,7 @@ int hf_cmd_signal(const hf_tool_args *args)
 /* A question of a workflow's code. */
 static int ask(const hf_tool_args *args, bool is_update)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_input input;
     hf_span timeout;
     hf_execution *run = NULL;
@@ -379,7 +379,7 @@ int hf_cmd_query(const hf_tool_args *args)
 /* Where the fibers of a workflow wait, as its worker says. */
 int hf_cmd_stack(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_span timeout;
     hf_execution *run = NULL;
     hf_payload out = hf_payload_none();
@@ -419,7 +419,7 @@ int hf_cmd_update(const hf_tool_args *args)
 
 int hf_cmd_cancel(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_execution *run = NULL;
     int code = begin(&target, args, NULL, &run);
     return code == HF_EXIT_FINE ? end(&target, run, put_done(args, hf_cancel(run, .reason = args->reason))) : code;
@@ -427,7 +427,7 @@ int hf_cmd_cancel(const hf_tool_args *args)
 
 int hf_cmd_terminate(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_execution *run = NULL;
     int code = begin(&target, args, NULL, &run);
     return code == HF_EXIT_FINE ? end(&target, run, put_done(args, hf_terminate(run, .reason = args->reason))) : code;
@@ -435,7 +435,7 @@ int hf_cmd_terminate(const hf_tool_args *args)
 
 int hf_cmd_reset(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_execution *run = NULL;
     hf_execution *next = NULL;
     char *rest = NULL;

@@ -186,10 +186,10 @@ static void visit_record(void *arg, const hf_pb_operation_record *record,
     }
 }
 
-static int read_batches(const hf_target *target, listing *l)
+static int read_batches(const hf_tool_target *target, listing *l)
 {
     hf_op op;
-    hf_source source;
+    hf_tool_source source;
     hf_look *look = NULL;
     int code = hf_source_open_still(&source, target->path);
     if (code != HF_EXIT_FINE) {
@@ -277,7 +277,7 @@ static int ask_batches(listing *l)
 /* ---- The commands ---- */
 
 /* Of a target that is open, or of a file at rest. */
-static int show_batches(const hf_target *target, const hf_tool_args *args, const char *id)
+static int show_batches(const hf_tool_target *target, const hf_tool_args *args, const char *id)
 {
     listing l = {.args = args, .id = id, .service = target->service};
     hf_report_init(&l.report);
@@ -297,7 +297,7 @@ static int show_batches(const hf_target *target, const hf_tool_args *args, const
 }
 
 /* What a batch has come to. */
-static int told(const hf_target *target, const hf_tool_args *args, const hf_batch_info *info, int code)
+static int told(const hf_tool_target *target, const hf_tool_args *args, const hf_batch_info *info, int code)
 {
     if (code == HF_EXIT_FINE && args->json) {
         code = show_batches(target, args, args->words[1]);
@@ -448,7 +448,7 @@ static int start_batch(const hf_tool_args *args, hf_batch_kind kind, double rate
     if (!take_limits(args, &given)) {
         return HF_EXIT_USAGE;
     }
-    hf_target target;
+    hf_tool_target target;
     int code = hf_target_open(&target, args);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -505,7 +505,7 @@ int hf_cmd_batch_stop(const hf_tool_args *args)
 
 static int show_target(const hf_tool_args *args, const char *id)
 {
-    hf_target target;
+    hf_tool_target target;
     int code = hf_target_find(&target, args);
     if (code == HF_EXIT_FINE && target.kind != HF_TARGET_REST) {
         code = hf_target_reach(&target);
@@ -528,7 +528,7 @@ int hf_cmd_batch_list(const hf_tool_args *args)
 /* Whether the file still has it. */
 static int is_left(const hf_tool_args *args, bool *ret_is_left)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open_still(&source, args->words[0]);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -542,7 +542,7 @@ static int is_left(const hf_tool_args *args, bool *ret_is_left)
 }
 
 /* A program that has the file open, or a server, goes on by itself. */
-static int delete_there(hf_target *target, const hf_tool_args *args)
+static int delete_there(hf_tool_target *target, const hf_tool_args *args)
 {
     int code = hf_target_reach(target);
     return code == HF_EXIT_FINE
@@ -553,7 +553,7 @@ static int delete_there(hf_target *target, const hf_tool_args *args)
 
 int hf_cmd_namespace_delete(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     int code = hf_target_find(&target, args);
     if (code != HF_EXIT_FINE || target.kind != HF_TARGET_REST) {
         return code != HF_EXIT_FINE ? code : delete_there(&target, args);

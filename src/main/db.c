@@ -74,7 +74,7 @@ static void tell(findings *f, const hf_check_report *report, const char *path, b
     (void)printf("%s\n", hf_buf_text(&f->text));
 }
 
-static hf_status look(hf_op *op, hf_source *source, bool deep, findings *f, hf_check_report *ret_report)
+static hf_status look(hf_op *op, hf_tool_source *source, bool deep, findings *f, hf_check_report *ret_report)
 {
     hf_store *store = source->peek.store;
     if (deep) {
@@ -87,7 +87,7 @@ static hf_status look(hf_op *op, hf_source *source, bool deep, findings *f, hf_c
 
 int hf_cmd_check(const hf_tool_args *args)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open_still(&source, args->words[0]);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -139,7 +139,7 @@ static void print_len(uint64_t len)
     (void)printf(unit == 0 ? "%12.0f %s\n" : "%12.1f %s\n", value, UNITS[unit]);
 }
 
-static void print_stats(const hf_source *source, const hf_pb_admin_stats *stats, bool json)
+static void print_stats(const hf_tool_source *source, const hf_pb_admin_stats *stats, bool json)
 {
     const figure FIGURES[] = {
         {"fileBytes", "file", stats->file_bytes, true, false},
@@ -209,7 +209,7 @@ static void keep_bytes(void *state, hf_str kind, hf_str chunk)
     }
 }
 
-static int stats_of_owner(hf_source *source, bool json)
+static int stats_of_owner(hf_tool_source *source, bool json)
 {
     hf_op op;
     hf_op_init(&op);
@@ -230,7 +230,7 @@ static int stats_of_owner(hf_source *source, bool json)
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);
 }
 
-static int stats_of_file(hf_source *source, bool json)
+static int stats_of_file(hf_tool_source *source, bool json)
 {
     hf_store_count count = {0};
     hf_store_request request = {.verb = HF_STORE_STATS, .count = &count};
@@ -266,7 +266,7 @@ static int stats_of_file(hf_source *source, bool json)
 
 int hf_cmd_stats(const hf_tool_args *args)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open(&source, args->words[0]);
     if (code == HF_EXIT_FINE) {
         code = source.is_owned ? stats_of_owner(&source, args->json) : stats_of_file(&source, args->json);
@@ -285,7 +285,7 @@ static void say_working(void *state, hf_str kind, hf_str chunk)
     hf_progress("copying ...");
 }
 
-static int backup_of_file(hf_source *source, const char *to)
+static int backup_of_file(hf_tool_source *source, const char *to)
 {
     hf_store_request request = {.verb = HF_STORE_BACKUP, .path = to};
     do {
@@ -296,7 +296,7 @@ static int backup_of_file(hf_source *source, const char *to)
     return request.status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(request.status), "%s", request.op.message);
 }
 
-static int backup_of_owner(hf_source *source, const char *to)
+static int backup_of_owner(hf_tool_source *source, const char *to)
 {
     char path[HF_PATH_LEN_MAX];
     char folder[HF_PATH_LEN_MAX] = "";
@@ -316,7 +316,7 @@ static int backup_of_owner(hf_source *source, const char *to)
 
 int hf_cmd_backup(const hf_tool_args *args)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open(&source, args->words[0]);
     if (code != HF_EXIT_FINE) {
         return code;

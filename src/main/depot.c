@@ -370,7 +370,7 @@ static void show_line(showing *s, const hf_seen_entry *entry)
         if (is_text(bytes)) {
             (void)hf_put_text(&s->out, bytes, s->args->full ? SIZE_MAX : SHOWN_LEN);
         } else {
-            hf_buf_putf(&s->out, "(%zu bytes that are no text; --json has them in base64)", len);
+            hf_buf_putf(&s->out, "(%zu bytes that are not text; --json has them in base64)", len);
         }
         hf_buf_putc(&s->out, '\n');
     }

@@ -235,7 +235,7 @@ static hf_status do_at_rest(void *arg)
     return hf_depot_close(depot);
 }
 
-/* What is damaged is said by the commands. */
+/* The commands say what is damaged. */
 static void say_nothing(void *state, hf_log_level level, const char *event, const char *fields)
 {
     (void)state;

@@ -130,7 +130,7 @@ static hf_status follow(hf_op *op, following *f, hf_service *service)
 int hf_show_follow(const hf_tool_args *args)
 {
     static following f; /* it is large */
-    hf_target target;
+    hf_tool_target target;
     hf_shown shown;
     hf_op op;
     hf_op_init(&op);

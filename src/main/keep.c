@@ -12,7 +12,7 @@
 /* Whether nobody has the file open, so that it can be changed here. The exit code says so. */
 static int check_at_rest(const char *path)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open(&source, path);
     if (code != HF_EXIT_FINE) {
         return code;
@@ -63,7 +63,7 @@ static void show_retention(void *arg, const hf_pb_namespace_record *record)
 
 static int show(const hf_tool_args *args)
 {
-    hf_source source;
+    hf_tool_source source;
     hf_op op;
     int code = hf_source_open_still(&source, args->words[0]);
     if (code != HF_EXIT_FINE) {

@@ -152,7 +152,7 @@ static void show(listing *l, const hf_pb_admin_run *run)
 /* Where pages come from: if `look` is NULL, from the owner. */
 typedef struct shelf {
     hf_look *look;
-    hf_source *owned;
+    hf_tool_source *owned;
 } shelf;
 
 static hf_status page_of_file(hf_op *op, hf_look *look, int64_t before, size_t count_max, hf_arena *arena,
@@ -251,7 +251,7 @@ static void end_list(listing *l)
 
 int hf_list_runs(const hf_tool_args *args)
 {
-    hf_source source;
+    hf_tool_source source;
     const char *word = args->words[0];
     const char *colon = strncmp(word, "sqlite:", 7) == 0 || strncmp(word, "owner:", 6) == 0 ? strchr(word, ':') : NULL;
     int code = hf_source_open(&source, colon != NULL ? colon + 1 : word);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const hf_command COMMANDS[] = {
+static const hf_tool_command COMMANDS[] = {
     {{"version", NULL}, "[--json]", "j", 0, 0, "the version of this program", hf_cmd_version, NULL},
     {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "look for damage in the file", hf_cmd_check, NULL},
     {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "sizes and counters", hf_cmd_stats, NULL},
@@ -365,7 +365,7 @@ static const char FOOT[] =
 
 enum { USAGE_WIDTH = 62 };
 
-static void put_usage(FILE *to, const hf_command *command)
+static void put_usage(FILE *to, const hf_tool_command *command)
 {
     char line[200];
     (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
@@ -388,7 +388,7 @@ static int usage(FILE *to, int code)
 static int usage_mdoc(void)
 {
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        const hf_command *command = &COMMANDS[i];
+        const hf_tool_command *command = &COMMANDS[i];
         (void)printf(".It Ic %s%s%s\n", command->names[0], command->names[1] != NULL ? " " : "",
                      command->names[1] != NULL ? command->names[1] : "");
         for (const char *at = command->usage; *at != '\0'; at++) {
@@ -400,10 +400,10 @@ static int usage_mdoc(void)
     return HF_EXIT_FINE;
 }
 
-static const hf_command *find(int argc, char **argv, int *ret_used)
+static const hf_tool_command *find(int argc, char **argv, int *ret_used)
 {
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        const hf_command *command = &COMMANDS[i];
+        const hf_tool_command *command = &COMMANDS[i];
         int used = command->names[1] != NULL ? 2 : 1;
         if (argc > used && strcmp(argv[1], command->names[0]) == 0 &&
             (used == 1 || strcmp(argv[2], command->names[1]) == 0)) {
@@ -448,7 +448,7 @@ static int no_command(int argc, char **argv)
 }
 
 /* Parses one option and returns how many words it took; 0 = the command does not know it, or its value is missing. */
-static int take_option(const hf_command *command, const char *word, char *next, hf_tool_args *args)
+static int take_option(const hf_tool_command *command, const char *word, char *next, hf_tool_args *args)
 {
     const struct {
         const char *name;
@@ -517,7 +517,7 @@ static int take_option(const hf_command *command, const char *word, char *next, 
     return 0;
 }
 
-static bool parse(const hf_command *command, int argc, char **argv, int at, hf_tool_args *args)
+static bool parse(const hf_tool_command *command, int argc, char **argv, int at, hf_tool_args *args)
 {
     /* Words that were looked at are not needed any more, so that their places hold the values of --id and --data. */
     *args = (hf_tool_args){.namespace_ = "default", .each = argv};
@@ -547,7 +547,7 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
 /* ---- Made from the table ------------------------------------------------------------------------------------------------ */
 
 /* Calls `with` for each option of a usage line: "--json". */
-static void each_option(const hf_command *command, void (*with)(const char *word, int len))
+static void each_option(const hf_tool_command *command, void (*with)(const char *word, int len))
 {
     for (const char *at = strstr(command->usage, "--"); at != NULL; at = strstr(at + 2, "--")) {
         with(at, (int)strcspn(at, " ]|"));
@@ -626,7 +626,7 @@ int main(int argc, char **argv)
     if (argc == 2 && hf_is_port(argv[1])) {
         return hf_cmd_test_server(argv[1]);
     }
-    const hf_command *command = find(argc, argv, &used);
+    const hf_tool_command *command = find(argc, argv, &used);
     hf_tool_args args;
     if (command == NULL) {
         return no_command(argc, argv);

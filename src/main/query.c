@@ -31,7 +31,7 @@ static const hf_column ATTRIBUTE_COLUMNS[] = {{"NAME", 24, 8}, {"TYPE", 12, 0}};
 
 /* A file to look at, with its runs. */
 typedef struct desk {
-    hf_source source;
+    hf_tool_source source;
     hf_allocator memory;
     hf_look *look;
     hf_op op;
@@ -257,7 +257,7 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
     return status;
 }
 
-static int list_into(const hf_target *target, const hf_tool_args *args, hf_find *find, listing *l)
+static int list_into(const hf_tool_target *target, const hf_tool_args *args, hf_find *find, listing *l)
 {
     desk d;
     if (target->kind != HF_TARGET_REST) {
@@ -280,7 +280,7 @@ static int list_into(const hf_target *target, const hf_tool_args *args, hf_find 
 
 int hf_cmd_list(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     listing l = {.args = args};
     hf_find find = {.namespace_ = hf_str_of(args->namespace_),
                     .query = hf_str_of(args->word_count > 1 ? args->words[1] : ""),
@@ -345,7 +345,7 @@ static void put_counts(const hf_tool_args *args, const int64_t *by_status, int32
     (void)fputs(args->json ? "}\n" : "", stdout);
 }
 
-static int count_file(const hf_target *target, const hf_tool_args *args, const char *query)
+static int count_file(const hf_tool_target *target, const hf_tool_args *args, const char *query)
 {
     desk d;
     hf_find find = {.namespace_ = hf_str_of(args->namespace_), .query = hf_str_of(query), .progress = hf_progress_runs};
@@ -369,7 +369,7 @@ static int count_file(const hf_target *target, const hf_tool_args *args, const c
 
 int hf_cmd_count(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_counts counts = {0};
     const char *query = args->word_count > 1 ? args->words[1] : "";
     int code = hf_target_find(&target, args);
@@ -451,7 +451,7 @@ static bool visit_attribute(void *arg, const char *name, hf_search_attribute_typ
     return true;
 }
 
-static int ask_registry(hf_target *target, registry *r)
+static int ask_registry(hf_tool_target *target, registry *r)
 {
     int code = hf_target_reach(target);
     if (code != HF_EXIT_FINE) {
@@ -463,9 +463,9 @@ static int ask_registry(hf_target *target, registry *r)
     return hf_target_close(target, hf_told(status));
 }
 
-static int read_registry(const hf_target *target, registry *r)
+static int read_registry(const hf_tool_target *target, registry *r)
 {
-    hf_source source;
+    hf_tool_source source;
     hf_op op;
     hf_op_init(&op);
     int code = hf_source_open_still(&source, target->path);
@@ -488,7 +488,7 @@ static int read_registry(const hf_target *target, registry *r)
 
 static int show_registry(const hf_tool_args *args, bool attributes)
 {
-    hf_target target;
+    hf_tool_target target;
     registry r = {.args = args, .attributes = attributes};
     hf_buf_init(&r.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
     hf_json_init(&r.writer, &r.text);
@@ -530,7 +530,7 @@ int hf_no_namespace(const char *name)
 
 hf_service *hf_change_open(const hf_tool_args *args, int *ret_code)
 {
-    static hf_target target;
+    static hf_tool_target target;
     *ret_code = hf_target_open(&target, args);
     return *ret_code == HF_EXIT_FINE ? target.service : NULL;
 }

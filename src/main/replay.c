@@ -168,7 +168,7 @@ static int replay_database(tally *t, const char *path)
 {
     hf_op op;
     hf_op_init(&op);
-    hf_source source;
+    hf_tool_source source;
     hf_look *look = NULL;
     int code = hf_source_open_still(&source, path);
     if (code != HF_EXIT_FINE) {

@@ -66,7 +66,7 @@ static hf_status take_run(hf_op *op, hf_look *look, int64_t number, shown *s)
     return view_run(op, namespace_, &description, s);
 }
 
-static hf_status take_from_file(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
+static hf_status take_from_file(hf_op *op, hf_tool_source *source, const hf_tool_args *args, const char *what, shown *s)
 {
     hf_look *look = NULL;
     HF_TRY(hf_look_open(op, hf_env_memory(source->env), source->peek.store, &look));
@@ -93,7 +93,8 @@ static void on_chunk(void *state, hf_str kind, hf_str chunk)
     }
 }
 
-static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
+static hf_status take_from_owner(hf_op *op, hf_tool_source *source, const hf_tool_args *args, const char *what,
+                                 shown *s)
 {
     const char *words[] = {args->namespace_, what};
     HF_TRY(hf_admin_ask(op, source->env, source->path, "show", words, 2, on_chunk, s));
@@ -162,7 +163,7 @@ static int tell_failure(const hf_tool_args *args, const char *what, hf_status st
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op->message));
 }
 
-static int take_asked(hf_target *target, const hf_tool_args *args, const char *what, const char *run_id, shown *s)
+static int take_asked(hf_tool_target *target, const hf_tool_args *args, const char *what, const char *run_id, shown *s)
 {
     hf_op op;
     hf_op_init(&op);
@@ -188,7 +189,7 @@ static int take_asked(hf_target *target, const hf_tool_args *args, const char *w
 
 static int take_still(const char *path, const hf_tool_args *args, const char *what, shown *s)
 {
-    hf_source source;
+    hf_tool_source source;
     hf_op op;
     hf_op_init(&op);
     int code = hf_source_open_still(&source, path);
@@ -203,7 +204,7 @@ static int take_still(const char *path, const hf_tool_args *args, const char *wh
 /* An owner finds workflows by their ids only; to find a run by its id, a copy is searched. */
 int hf_shown_take(const hf_tool_args *args, const char *what, const char *run_id, hf_shown *s)
 {
-    hf_target target;
+    hf_tool_target target;
     hf_op op;
     hf_op_init(&op);
     int code = hf_target_find(&target, args);
@@ -219,7 +220,7 @@ int hf_shown_take(const hf_tool_args *args, const char *what, const char *run_id
         s->view.is_at_rest = true;
         return code;
     }
-    hf_source source = {.env = hf_env_posix(), .path = target.path};
+    hf_tool_source source = {.env = hf_env_posix(), .path = target.path};
     hf_status status = take_from_owner(&op, &source, args, what, s);
     if (status == HF_ERR_NOT_FOUND) {
         return take_still(target.path, args, what, s);
@@ -338,7 +339,7 @@ static void tell_exported(const char *folder, bool is_json, uint64_t count)
     (void)hf_report_end(&report, true, HF_EXIT_FINE);
 }
 
-static int export_all(hf_source *source, const char *folder, bool is_json)
+static int export_all(hf_tool_source *source, const char *folder, bool is_json)
 {
     hf_op op;
     hf_op_init(&op);
@@ -396,7 +397,7 @@ int hf_cmd_export(const hf_tool_args *args)
         return hf_complain(exit_of_errno(), "cannot make %s: %s", folder, strerror(errno));
     }
     if (args->run == NULL) {
-        hf_source source;
+        hf_tool_source source;
         int code = hf_source_open_still(&source, args->words[0]);
         if (code == HF_EXIT_FINE) {
             code = export_all(&source, folder, args->json);

@@ -74,7 +74,7 @@ void hf_progress_runs(uint64_t looked)
 }
 
 /* Opens the file if nobody has it open. If a program has it open, waits up to PATIENCE_S until that program listens. */
-static hf_status find_owner(hf_op *op, hf_source *source)
+static hf_status find_owner(hf_op *op, hf_tool_source *source)
 {
     hf_env *env = source->env;
     hf_instant until = {env->ops->now(env).ns + hf_seconds(PATIENCE_S).ns};
@@ -92,9 +92,9 @@ static hf_status find_owner(hf_op *op, hf_source *source)
     }
 }
 
-int hf_source_open(hf_source *source, const char *path)
+int hf_source_open(hf_tool_source *source, const char *path)
 {
-    *source = (hf_source){.env = hf_env_posix(), .path = path};
+    *source = (hf_tool_source){.env = hf_env_posix(), .path = path};
     hf_op op;
     hf_status status = find_owner(&op, source);
     static bool was_told; /* a command may open it twice */
@@ -112,7 +112,7 @@ static void say_copying(void *state, hf_str kind, hf_str chunk)
 {
     (void)kind;
     (void)chunk;
-    const hf_source *source = state;
+    const hf_tool_source *source = state;
     hf_progress("process %lld makes a copy ...", (long long)source->holder);
 }
 
@@ -137,7 +137,7 @@ static void remove_at_signals(const char *path)
     }
 }
 
-static int copy_still(hf_source *source)
+static int copy_still(hf_tool_source *source)
 {
     char folder[HF_PATH_LEN_MAX] = "";
     if (source->path[0] != '/' && getcwd(folder, sizeof folder) == NULL) {
@@ -165,7 +165,7 @@ static int copy_still(hf_source *source)
     return HF_EXIT_FINE;
 }
 
-int hf_source_open_still(hf_source *source, const char *path)
+int hf_source_open_still(hf_tool_source *source, const char *path)
 {
     int code = hf_source_open(source, path);
     if (code == HF_EXIT_FINE && source->is_owned) {
@@ -177,7 +177,7 @@ int hf_source_open_still(hf_source *source, const char *path)
     return code;
 }
 
-void hf_source_close(hf_source *source)
+void hf_source_close(hf_tool_source *source)
 {
     hf_peek_close(&source->peek);
     if (source->copy[0] != '\0') {

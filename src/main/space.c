@@ -205,9 +205,9 @@ static void show_record(void *arg, const hf_pb_namespace_record *record)
     end(s);
 }
 
-static int read_it(const hf_target *target, showing *s)
+static int read_it(const hf_tool_target *target, showing *s)
 {
-    hf_source source;
+    hf_tool_source source;
     hf_op op;
     hf_op_init(&op);
     int code = hf_source_open_still(&source, target->path);
@@ -223,7 +223,7 @@ static int read_it(const hf_target *target, showing *s)
     return code;
 }
 
-static int ask_it(hf_target *target, showing *s)
+static int ask_it(hf_tool_target *target, showing *s)
 {
     HF_AUTO(hf_namespace_info_free) hf_namespace_info *info = NULL;
     int code = hf_target_reach(target);
@@ -247,7 +247,7 @@ static int ask_it(hf_target *target, showing *s)
 
 int hf_cmd_namespace_describe(const hf_tool_args *args)
 {
-    hf_target target;
+    hf_tool_target target;
     showing s = {.args = args};
     hf_report_init(&s.report);
     hf_buf_init(&s.text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);

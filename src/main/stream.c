@@ -116,7 +116,7 @@ static bool hear(void *arg, const hf_stream_record *heard)
     return h->status == HF_OK;
 }
 
-static int hear_all(hf_target *target, const hf_tool_args *args, int64_t from)
+static int hear_all(hf_tool_target *target, const hf_tool_args *args, int64_t from)
 {
     hearing h = {.args = args, .next = from};
     hf_execution *execution = NULL;
@@ -144,8 +144,8 @@ int hf_cmd_stream(const hf_tool_args *args)
     if (from < 0 || (args->from != NULL && (end == args->from || *end != '\0'))) {
         return hf_complain(HF_EXIT_USAGE, "--from %s is not the number of a record: they begin with 0", args->from);
     }
-    hf_target target;
-    hf_source source;
+    hf_tool_target target;
+    hf_tool_source source;
     int code = hf_target_find(&target, args);
     if (code == HF_EXIT_FINE && target.kind != HF_TARGET_REST) {
         return hear_all(&target, args, from);

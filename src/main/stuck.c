@@ -227,7 +227,7 @@ static void tell_damaged(hf_stuck_search *s, int64_t number, const char *error)
 
 /* ---- From a file at rest ------------------------------------------------------------------------------------------------------------ */
 
-static hf_status search_file(hf_op *op, hf_stuck_search *s, hf_source *source)
+static hf_status search_file(hf_op *op, hf_stuck_search *s, hf_tool_source *source)
 {
     hf_look *look = NULL;
     hf_arena arena;
@@ -347,7 +347,7 @@ static hf_status search_damaged(hf_op *op, hf_stuck_search *s)
     return status;
 }
 
-hf_status hf_stuck_find(hf_op *op, hf_stuck_search *s, hf_source *source)
+hf_status hf_stuck_find(hf_op *op, hf_stuck_search *s, hf_tool_source *source)
 {
     s->looked = s->count = s->queue_count = 0;
     if (s->target->kind == HF_TARGET_REST) {
@@ -396,8 +396,8 @@ int hf_list_stuck(const hf_tool_args *args)
 {
     static hf_stuck_search s; /* it is large */
     listing l = {.text = {0}};
-    hf_target target;
-    hf_source source;
+    hf_tool_target target;
+    hf_tool_source source;
     hf_op op;
     hf_op_init(&op);
     int code = hf_target_find(&target, args);

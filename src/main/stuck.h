@@ -28,7 +28,7 @@ typedef struct hf_stuck_queue {
 
 typedef struct hf_stuck_search {
     const hf_tool_args *args;
-    const hf_target *target;
+    const hf_tool_target *target;
     uint64_t looked_max; /* runs to look at; 0 = all */
     void (*visit)(struct hf_stuck_search *search, const hf_stuck *stuck);
     void *arg;
@@ -40,7 +40,7 @@ typedef struct hf_stuck_search {
 } hf_stuck_search;
 
 /* Looks at all open runs of the namespace. `source` is that of a file at rest. */
-hf_status hf_stuck_find(hf_op *op, hf_stuck_search *search, hf_source *source);
+hf_status hf_stuck_find(hf_op *op, hf_stuck_search *search, hf_tool_source *source);
 /* An object of the writer's array. */
 void hf_stuck_put_json(hf_json *writer, const hf_stuck *stuck);
 hf_status hf_describe_queue(hf_op *op, hf_service *service, const char *namespace_, hf_str name, int32_t type,

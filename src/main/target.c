@@ -186,7 +186,7 @@ const char *hf_target_namespace(const char *word)
     return hf_target_is_server(word) && read_settings(&s) == HF_EXIT_FINE ? s.values[NAMESPACE] : NULL;
 }
 
-static int find_server(hf_target *target)
+static int find_server(hf_tool_target *target)
 {
     settings *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -221,9 +221,9 @@ static int find_server(hf_target *target)
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------------------ */
 
-static int find_file(hf_target *target)
+static int find_file(hf_tool_target *target)
 {
-    hf_source source;
+    hf_tool_source source;
     int code = hf_source_open(&source, target->path);
     if (code == HF_EXIT_FINE) {
         target->kind = source.is_owned ? HF_TARGET_OWNED : HF_TARGET_REST;
@@ -235,16 +235,16 @@ static int find_file(hf_target *target)
 }
 
 /* Whether the file is no longer as it was found. An address owner: is about that program, and nobody else. */
-static bool is_stale(const hf_target *target, hf_status status)
+static bool is_stale(const hf_tool_target *target, hf_status status)
 {
     return (target->kind == HF_TARGET_REST && status == HF_ERR_EXISTS) ||
            (target->kind == HF_TARGET_OWNED && status == HF_ERR_NOT_FOUND && strncmp(target->word, "owner:", 6) != 0);
 }
 
-int hf_target_find(hf_target *target, const hf_tool_args *args)
+int hf_target_find(hf_tool_target *target, const hf_tool_args *args)
 {
     const char *word = args->words[0];
-    *target = (hf_target){.word = word, .namespace_ = args->namespace_};
+    *target = (hf_tool_target){.word = word, .namespace_ = args->namespace_};
     if (hf_target_is_server(word)) {
         target->kind = HF_TARGET_SERVER;
         return find_server(target);
@@ -259,12 +259,12 @@ int hf_target_find(hf_target *target, const hf_tool_args *args)
     return find_file(target);
 }
 
-static hf_status open_it(hf_target *target)
+static hf_status open_it(hf_tool_target *target)
 {
     return hf_open(target->address, &target->service, .api_key = target->api_key[0] != '\0' ? target->api_key : NULL);
 }
 
-int hf_target_reach(hf_target *target)
+int hf_target_reach(hf_tool_target *target)
 {
     hf_status status = open_it(target);
     /* Meanwhile a program may have opened the file, or have closed it. */
@@ -282,13 +282,13 @@ int hf_target_reach(hf_target *target)
                        hf_reason_of(hf_error_text()));
 }
 
-int hf_target_open(hf_target *target, const hf_tool_args *args)
+int hf_target_open(hf_tool_target *target, const hf_tool_args *args)
 {
     int code = hf_target_find(target, args);
     return code == HF_EXIT_FINE ? hf_target_reach(target) : code;
 }
 
-int hf_target_close(hf_target *target, int code)
+int hf_target_close(hf_tool_target *target, int code)
 {
     if (target->service != NULL && hf_close(target->service) != HF_OK && code == HF_EXIT_FINE) {
         return hf_complain(HF_EXIT_DAMAGED, "%s", hf_error_text());

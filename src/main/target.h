@@ -17,7 +17,7 @@ typedef enum hf_target_kind {
     HF_TARGET_SERVER
 } hf_target_kind;
 
-typedef struct hf_target {
+typedef struct hf_tool_target {
     hf_target_kind kind;
     const char *word;       /* as given */
     const char *path;       /* of a file */
@@ -25,16 +25,16 @@ typedef struct hf_target {
     char address[3 * HF_PATH_LEN_MAX];
     char api_key[1024];  /* from HOLDFAST_API_KEY; empty = none */
     hf_service *service; /* NULL = it is not open */
-} hf_target;
+} hf_tool_target;
 
 /* Finds out what it is, without opening it. Returns an exit code; a failure was told. */
-int hf_target_find(hf_target *target, const hf_tool_args *args);
+int hf_target_find(hf_tool_target *target, const hf_tool_args *args);
 /* The same, and opens it. */
-int hf_target_open(hf_target *target, const hf_tool_args *args);
+int hf_target_open(hf_tool_target *target, const hf_tool_args *args);
 /* Opens one that was found. */
-int hf_target_reach(hf_target *target);
+int hf_target_reach(hf_tool_target *target);
 /* Closes it. `code` is what the verb has come to; a failure of the closing is told. */
-int hf_target_close(hf_target *target, int code);
+int hf_target_close(hf_tool_target *target, int code);
 
 /* Whether the word names a server: temporal://..., or @. */
 bool hf_target_is_server(const char *word);

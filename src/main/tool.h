@@ -63,7 +63,7 @@ typedef struct hf_tool_args {
     size_t each_count;
 } hf_tool_args;
 
-typedef struct hf_command {
+typedef struct hf_tool_command {
     const char *names[2]; /* "db", "check" */
     const char *usage;    /* arguments and options, for the usage text */
     const char *options;  /* letters of the options it knows (main.c) */
@@ -72,7 +72,7 @@ typedef struct hf_command {
     const char *brief;
     int (*run)(const hf_tool_args *args);  /* returns an exit code */
     int (*run_raw)(int argc, char **argv); /* in its place: parses the words behind the command itself */
-} hf_command;
+} hf_tool_command;
 
 int hf_cmd_version(const hf_tool_args *args);
 int hf_cmd_check(const hf_tool_args *args);
@@ -130,21 +130,21 @@ int hf_list_runs(const hf_tool_args *args); /* list.c: show without a run */
 
 /* ---- source.c: a database, at rest or in use ---------------------------------------------------------------------------- */
 
-typedef struct hf_source {
+typedef struct hf_tool_source {
     hf_env *env;
     const char *path;
     int64_t holder;             /* process that has it open; 0 = none, or unknown */
     bool is_owned;              /* a program has it open */
     hf_peek peek;               /* open if no program has the file open, or on a copy that the owner made */
     char copy[HF_PATH_LEN_MAX]; /* path of that copy, removed at the end; empty = none */
-} hf_source;
+} hf_tool_source;
 
 /* Opens the database for reading, or finds the program that has it open. Returns an exit code; a failure is reported on
  * stderr. */
-int hf_source_open(hf_source *source, const char *path);
+int hf_source_open(hf_tool_source *source, const char *path);
 /* The same, but if the database is in use, its owner first makes a copy beside it, and the copy is opened. */
-int hf_source_open_still(hf_source *source, const char *path);
-void hf_source_close(hf_source *source);
+int hf_source_open_still(hf_tool_source *source, const char *path);
+void hf_source_close(hf_tool_source *source);
 
 /* query.c: opens the target to change something: a file as a program does, or the program that has it open, or a server. A file that is not
  * there is not made. NULL: it was told why. */

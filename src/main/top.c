@@ -28,7 +28,7 @@ static const hf_column STUCK_COLUMNS[] = {{"ID", 24, 8}, {"WHY", 100, 20}};
 
 typedef struct board {
     const hf_tool_args *args;
-    hf_target target;
+    hf_tool_target target;
     hf_stuck_search search;
     hf_buf stuck; /* lines, or a JSON array */
     hf_grid stuck_table;

@@ -88,7 +88,7 @@ static hf_status run(void *arg)
 
 /* A server is found as all verbs find it, with the settings; a path is the file of a database; everything else is an address. Returns an
  * exit code; a failure was told. */
-static int find_place(job *j, hf_target *target, const char *word)
+static int find_place(job *j, hf_tool_target *target, const char *word)
 {
     static const char *const SCHEMES[] = {"sqlite:", "memory:", "owner:"};
     if (hf_target_is_server(word)) {
@@ -113,7 +113,7 @@ static int find_place(job *j, hf_target *target, const char *word)
 
 int hf_cmd_worker(int argc, char **argv)
 {
-    static hf_target target; /* it is large */
+    static hf_tool_target target; /* it is large */
     job j = {.queue = NULL};
     bool with_guard = false;
     const char *file = NULL;

@@ -28,7 +28,7 @@ static void free_visitor(hf_visitor *visitor)
     host->memory.release(host->memory.state, visitor, sizeof *visitor);
 }
 
-/* The connection is over. What is left of it goes when its calls have ended. */
+/* The connection is over. The rest of it is freed when its calls have ended. */
 static void part(hf_visitor *visitor)
 {
     hf_host *host = visitor->host;

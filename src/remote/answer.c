@@ -93,7 +93,7 @@ static void on_end(void *state, hf_h2_stream *h2)
 }
 
 /* The stream has ended, and the ask has what it needs of it. */
-static void part(hf_attempt *attempt, hf_ask *ask)
+static void part(hf_attempt *attempt, hf_remote_ask *ask)
 {
     hf_assert(ask->attempt == attempt && attempt->ask == ask); /* remote-R4 */
     attempt->ask = NULL;
@@ -185,7 +185,7 @@ static hf_status status_of(const hf_attempt *attempt, int code, const char *text
 }
 
 /* Whether the same call may succeed later, by its code alone; `*ret_first_ms`: after what pause. */
-static bool is_for_now(const hf_ask *ask, const hf_call *call, int code, int *ret_first_ms)
+static bool is_for_now(const hf_remote_ask *ask, const hf_call *call, int code, int *ret_first_ms)
 {
     *ret_first_ms = code == HF_GRPC_RESOURCE_EXHAUSTED ? HF_REMOTE_BUSY_MS : HF_REMOTE_PAUSE_FIRST_MS;
     switch (code) {
@@ -218,7 +218,7 @@ static void set_words(hf_call *call, int code, const char *text)
     }
 }
 
-static void fail_with(hf_attempt *attempt, hf_ask *ask, int code, const char *text)
+static void fail_with(hf_attempt *attempt, hf_remote_ask *ask, int code, const char *text)
 {
     hf_remote *remote = ask->remote;
     hf_call *call = ask->call;
@@ -296,7 +296,7 @@ static hf_status take_message(hf_op *op, hf_attempt *attempt, hf_call *call)
     return HF_OK;
 }
 
-static void take_answer(hf_attempt *attempt, hf_ask *ask)
+static void take_answer(hf_attempt *attempt, hf_remote_ask *ask)
 {
     hf_op op;
     hf_op_init(&op);
@@ -309,7 +309,7 @@ static void take_answer(hf_attempt *attempt, hf_ask *ask)
     }
 }
 
-static void take_failure(hf_attempt *attempt, hf_ask *ask)
+static void take_failure(hf_attempt *attempt, hf_remote_ask *ask)
 {
     char text[HF_MESSAGE_LEN_MAX];
     hf_buf words;
@@ -331,7 +331,7 @@ static void on_closed(void *state, hf_h2_stream *h2, uint32_t code)
 {
     hf_line *line = state;
     hf_attempt *attempt = attempt_of(h2);
-    hf_ask *ask = attempt->ask;
+    hf_remote_ask *ask = attempt->ask;
     hf_assert(attempt->line == line);
     if (ask == NULL) {
         hf_attempt_free(attempt);

@@ -22,7 +22,7 @@
 
 /* ---- Time -------------------------------------------------------------------------------------------------------------- */
 
-static void set_alarm(hf_ask *ask, int64_t at_ns)
+static void set_alarm(hf_remote_ask *ask, int64_t at_ns)
 {
     hf_remote *remote = ask->remote;
     if (at_ns == INT64_MAX) {
@@ -53,7 +53,7 @@ void hf_attempt_free(hf_attempt *attempt)
 }
 
 /* The ask lets go of its attempt, whose answer does not matter any more. */
-static void give_up_attempt(hf_ask *ask)
+static void give_up_attempt(hf_remote_ask *ask)
 {
     hf_attempt *attempt = ask->attempt;
     if (attempt != NULL) {
@@ -64,7 +64,7 @@ static void give_up_attempt(hf_ask *ask)
     }
 }
 
-void hf_ask_finish(hf_ask *ask)
+void hf_ask_finish(hf_remote_ask *ask)
 {
     hf_remote *remote = ask->remote;
     hf_call *call = ask->call;
@@ -89,7 +89,7 @@ void hf_ask_finish(hf_ask *ask)
     hf_leave(self);
 }
 
-void hf_ask_fail(hf_ask *ask, hf_status status, const char *format, ...)
+void hf_ask_fail(hf_remote_ask *ask, hf_status status, const char *format, ...)
 {
     char text[HF_MESSAGE_LEN_MAX];
     va_list args;
@@ -103,7 +103,7 @@ void hf_ask_fail(hf_ask *ask, hf_status status, const char *format, ...)
 
 /* ---- Waiting, again and again ---------------------------------------------------------------------------------------------- */
 
-static void wait_for_line(hf_ask *ask)
+static void wait_for_line(hf_remote_ask *ask)
 {
     hf_assert(ask->attempt == NULL && !hf_node_is_linked(&ask->wait_node)); /* remote-R4 */
     ask->state = HF_ASK_WAITING;
@@ -113,7 +113,7 @@ static void wait_for_line(hf_ask *ask)
 
 void hf_ask_begin(hf_remote *remote, hf_call *call)
 {
-    hf_ask *ask = remote->memory.allocate(remote->memory.state, sizeof *ask, 0);
+    hf_remote_ask *ask = remote->memory.allocate(remote->memory.state, sizeof *ask, 0);
     if (ask == NULL) {
         hf_fiber *self = hf_enter(NULL);
         hf_spin_lock(&remote->lock);
@@ -129,19 +129,19 @@ void hf_ask_begin(hf_remote *remote, hf_call *call)
         return;
     }
     hf_assert(call->parked == NULL && call->done != NULL);
-    *ask = (hf_ask){.remote = remote, .call = call, .manner = hf_manner_of(call)};
+    *ask = (hf_remote_ask){.remote = remote, .call = call, .manner = hf_manner_of(call)};
     ask->until_ns = hf_manner_patience_until(&ask->manner, call, hf_remote_now(remote));
     call->parked = ask;
     hf_list_push_back(&remote->asks, &ask->node);
     wait_for_line(ask);
 }
 
-void hf_ask_cancel(hf_ask *ask)
+void hf_ask_cancel(hf_remote_ask *ask)
 {
     hf_ask_fail(ask, HF_ERR_CANCELED, "the caller was canceled");
 }
 
-static void fail_unreachable(hf_ask *ask)
+static void fail_unreachable(hf_remote_ask *ask)
 {
     const hf_remote *remote = ask->remote;
     hf_ask_fail(ask, HF_ERR_UNAVAILABLE, "cannot reach %s: %s", remote->name,
@@ -149,12 +149,12 @@ static void fail_unreachable(hf_ask *ask)
 }
 
 /* remote-R2 */
-static bool may_repeat(const hf_ask *ask)
+static bool may_repeat(const hf_remote_ask *ask)
 {
     return ask->manner.repeat != HF_REPEAT_NEVER || HF_CANARY(HF_BUG_SENT_TWICE);
 }
 
-void hf_ask_ring(hf_ask *ask)
+void hf_ask_ring(hf_remote_ask *ask)
 {
     const hf_remote *remote = ask->remote;
     int64_t now = hf_remote_now(remote);
@@ -180,7 +180,7 @@ void hf_ask_ring(hf_ask *ask)
     }
 }
 
-void hf_ask_refused(hf_ask *ask, int first_ms)
+void hf_ask_refused(hf_remote_ask *ask, int first_ms)
 {
     hf_remote *remote = ask->remote;
     int64_t now = hf_remote_now(remote);
@@ -196,7 +196,7 @@ void hf_ask_refused(hf_ask *ask, int first_ms)
 
 void hf_attempt_lost(hf_attempt *attempt, bool is_unsent)
 {
-    hf_ask *ask = attempt->ask;
+    hf_remote_ask *ask = attempt->ask;
     hf_remote *remote = attempt->line->remote;
     attempt->ask = NULL;
     hf_attempt_free(attempt);
@@ -225,7 +225,7 @@ void hf_attempt_lost(hf_attempt *attempt, bool is_unsent)
 /* ---- Sending --------------------------------------------------------------------------------------------------------------- */
 
 /* Puts the request into the body of the stream, in a frame. */
-static hf_status put_request(hf_op *op, hf_ask *ask, hf_attempt *attempt, bool *ret_gzip)
+static hf_status put_request(hf_op *op, hf_remote_ask *ask, hf_attempt *attempt, bool *ret_gzip)
 {
     hf_remote *remote = ask->remote;
     hf_buf *out = &attempt->h2.out;
@@ -252,7 +252,7 @@ static hf_status put_request(hf_op *op, hf_ask *ask, hf_attempt *attempt, bool *
     return HF_OK;
 }
 
-static hf_status put_head(hf_op *op, hf_ask *ask, hf_attempt *attempt, bool is_gzip)
+static hf_status put_head(hf_op *op, hf_remote_ask *ask, hf_attempt *attempt, bool is_gzip)
 {
     hf_remote *remote = ask->remote;
     const hf_method_info *info = hf_method_info_of(ask->call->method);
@@ -291,7 +291,7 @@ static hf_status put_head(hf_op *op, hf_ask *ask, hf_attempt *attempt, bool is_g
     return hf_h2_request(op, attempt->line->h2, &attempt->h2, fields, count, false);
 }
 
-static hf_status send_now(hf_op *op, hf_ask *ask, hf_attempt *attempt)
+static hf_status send_now(hf_op *op, hf_remote_ask *ask, hf_attempt *attempt)
 {
     bool is_gzip = false;
     hf_buf body;
@@ -311,7 +311,7 @@ static hf_status send_now(hf_op *op, hf_ask *ask, hf_attempt *attempt)
     return HF_OK;
 }
 
-void hf_ask_send(hf_ask *ask, hf_line *line)
+void hf_ask_send(hf_remote_ask *ask, hf_line *line)
 {
     hf_remote *remote = ask->remote;
     hf_op op;

@@ -154,7 +154,7 @@ static void ring_alarms(hf_remote *remote)
     hf_heap_node *first = NULL;
     while ((first = hf_heap_first(&remote->alarms)) != NULL && first->key <= now) {
         hf_heap_remove(&remote->alarms, first);
-        hf_ask_ring(HF_CONTAINER(first, hf_ask, alarm));
+        hf_ask_ring(HF_CONTAINER(first, hf_remote_ask, alarm));
     }
 }
 
@@ -177,7 +177,7 @@ static void send_asks(hf_remote *remote)
 {
     hf_node *node = NULL;
     while (remote->line != NULL && hf_line_has_room(remote->line) && (node = hf_list_first(&remote->waiting)) != NULL) {
-        hf_ask_send(HF_CONTAINER(node, hf_ask, wait_node), remote->line);
+        hf_ask_send(HF_CONTAINER(node, hf_remote_ask, wait_node), remote->line);
     }
 }
 
@@ -222,7 +222,7 @@ static void end_asks(hf_remote *remote)
     hf_node *node = NULL;
     take_calls(remote);
     while ((node = hf_list_first(&remote->asks)) != NULL) {
-        hf_ask_fail(HF_CONTAINER(node, hf_ask, node), HF_ERR_CLOSED, "the service was closed");
+        hf_ask_fail(HF_CONTAINER(node, hf_remote_ask, node), HF_ERR_CLOSED, "the service was closed");
     }
 }
 

@@ -54,7 +54,7 @@ enum {
 
 typedef struct hf_remote hf_remote;
 typedef struct hf_line hf_line;
-typedef struct hf_ask hf_ask;
+typedef struct hf_remote_ask hf_remote_ask;
 typedef struct hf_attempt hf_attempt;
 
 struct hf_remote {
@@ -107,7 +107,7 @@ typedef enum hf_ask_state {
     HF_ASK_SENT     /* it has an attempt */
 } hf_ask_state;
 
-struct hf_ask {
+struct hf_remote_ask {
     hf_remote *remote;
     hf_call *call;
     hf_node node;        /* of remote->asks */
@@ -120,19 +120,19 @@ struct hf_ask {
     unsigned failures; /* attempts that the server has refused for now */
 };
 
-/* One stream. What comes in is collected here. */
+/* One stream. It collects the bytes that come in. */
 struct hf_attempt {
     hf_h2_stream h2; /* first */
     hf_line *line;
-    hf_node node;    /* of line->attempts */
-    hf_ask *ask;     /* NULL: nobody waits any more (remote-R4) */
-    hf_buf in;       /* bytes of the answer */
-    hf_buf message;  /* grpc-message, as it came */
-    hf_buf details;  /* grpc-status-details-bin, as it came */
-    int code;        /* grpc-status; -1 = none */
-    int http;        /* :status */
-    bool is_gzip;    /* messages of the answer may be compressed */
-    bool is_too_big; /* the answer is */
+    hf_node node;       /* of line->attempts */
+    hf_remote_ask *ask; /* NULL: nobody waits any more (remote-R4) */
+    hf_buf in;          /* bytes of the answer */
+    hf_buf message;     /* grpc-message, as it came */
+    hf_buf details;     /* grpc-status-details-bin, as it came */
+    int code;           /* grpc-status; -1 = none */
+    int http;           /* :status */
+    bool is_gzip;       /* messages of the answer may be compressed */
+    bool is_too_big;    /* the answer is */
 };
 
 struct hf_line {
@@ -174,18 +174,18 @@ void hf_remote_report(hf_remote *remote, hf_log_level level, const char *event, 
 
 /* ask.c */
 void hf_ask_begin(hf_remote *remote, hf_call *call);
-void hf_ask_send(hf_ask *ask, hf_line *line); /* the line has room */
-void hf_ask_ring(hf_ask *ask);                /* its alarm */
-void hf_ask_cancel(hf_ask *ask);
+void hf_ask_send(hf_remote_ask *ask, hf_line *line); /* the line has room */
+void hf_ask_ring(hf_remote_ask *ask);                /* its alarm */
+void hf_ask_cancel(hf_remote_ask *ask);
 /* Ends the call with this failure. Frees the ask. */
-void hf_ask_fail(hf_ask *ask, hf_status status, const char *format, ...) HF_PRINTF(3, 4);
+void hf_ask_fail(hf_remote_ask *ask, hf_status status, const char *format, ...) HF_PRINTF(3, 4);
 /* Ends the call with what stands in it. Frees the ask. */
-void hf_ask_finish(hf_ask *ask);
+void hf_ask_finish(hf_remote_ask *ask);
 /* The attempt's stream has ended without an answer. `is_unsent`: the server has not seen it. Takes the attempt. */
 void hf_attempt_lost(hf_attempt *attempt, bool is_unsent);
 /* The server says that it cannot now: the call is repeated, if that is allowed and there is time; else it ends with what stands in
  * it. */
-void hf_ask_refused(hf_ask *ask, int first_ms);
+void hf_ask_refused(hf_remote_ask *ask, int first_ms);
 void hf_attempt_free(hf_attempt *attempt);
 
 /* answer.c: the events of a session */

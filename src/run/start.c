@@ -1,7 +1,7 @@
 /* The facts of a run's first event that its state keeps.
  *
  * Much of that event is rare: a parent, a retry policy, a cron schedule. These are kept as one message, which is empty for an ordinary run,
- * so that such a run does not pay for them. What every run has (type, queue, timeouts) is in fields of its own, and what users wrote (input,
+ * so that such a run does not pay for them. Fields of their own hold what every run has (type, queue, timeouts). Data of users (input,
  * header, last result) stays in the event. Memo and search attributes are as the event has them until they are upserted. */
 #include "run/run.h"
 

@@ -235,7 +235,7 @@ static void get_system(hf_visible_row *row, hf_attr_id id, hf_attr_value *value)
 
 void hf_visible_get(const void *row, const hf_attr *attr, hf_attr_value *ret_value)
 {
-    /* The row is const to filters. What was decoded of it is kept, because most filters ask for several attributes. */
+    /* The row is const to filters. It keeps what was decoded, because most filters ask for several attributes. */
     hf_visible_row *self = (hf_visible_row *)(uintptr_t)row;
     hf_assert(self->run != NULL && self->arena != NULL);
     if (attr->id < HF_ATTR_SYSTEM_COUNT) {

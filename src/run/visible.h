@@ -55,7 +55,7 @@ typedef struct hf_visible_row {
 /* An hf_where_get over an hf_visible_row. */
 void hf_visible_get(const void *row, const hf_attr *attr, hf_attr_value *ret_value);
 
-/* As lists show it. What does not fit the arena is left out: check its status. */
+/* As lists show it. Texts that do not fit the arena are left out: check its status. */
 void hf_visible_show(const hf_visible *visible, hf_arena *arena, hf_pb_workflow_execution_info *ret_info);
 
 /* The value of the search attribute TemporalPauseInfo: a JSON list with the types of the activities that are paused, each once, in

@@ -5,7 +5,7 @@
  *                                  v
  *                               CLOSING: the rest is closed; calls that the service has are awaited
  *
- * What was acknowledged is in the store: nothing here has to be saved. */
+ * Everything that was acknowledged is in the store, so nothing here has to be saved. */
 #include "server/server_private.h"
 
 #include "base/fields.h"

@@ -16,8 +16,8 @@
 
 /* What users meet; the other bounds are in server_private.h. */
 enum {
-    HF_DOOR_LINKS_MAX = 2048,    /* connections: one of an SDK serves all its workers */
-    HF_DOOR_STREAMS_MAX = 10000, /* calls of one connection, also those whose stream was reset (RELIABILITY 5.3) */
+    HF_DOOR_LINKS_MAX = 2048,          /* connections: one of an SDK serves all its workers */
+    HF_DOOR_STREAMS_MAX = 10000,       /* calls of one connection, also those whose stream was reset */
     HF_DOOR_STREAMS_UNKNOWN_MAX = 100, /* the same, where keys are needed and the peer has not shown a valid one */
     HF_DOOR_STREAMS_ALL_MAX = 100000,  /* calls of all connections: a parked poll has some 3 KiB. Beyond it ... */
     HF_DOOR_STREAMS_EACH_MIN = 64, /* ... a connection still has these, so that one peer cannot take the place of all */

@@ -28,7 +28,7 @@ void hf_insight_add(hf_insight_names *names, hf_str name);
 struct hf_witness {
     hf_witness *next;
     /* The next two are for an activity that one of its workers executes. `pin`, called like `look`, finds it: NULL = it is
-     * not here. What it returns stays until `cancel`, called without the lock, has told the activity that its workflow
+     * not here. The activity stays until `cancel`, called without the lock, has told it that its workflow
      * wants it to end. */
     void *(*pin)(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_str activity_id);
     void (*cancel)(void *pinned);

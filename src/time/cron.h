@@ -43,7 +43,7 @@ hf_status hf_cron_parse(hf_op *op, hf_str text, hf_cron *ret_cron);
 
 /* The next time after `after_ns`, both in nanoseconds since 1970 in UTC; whole seconds. HF_CRON_NEVER: it does not come in
  * this year and the next five, or not before the last time that can be said (2262). `zone` is that of cron->zone: NULL if
- * hf_zone_name_is_utc. What happens when clocks are changed is what robfig/cron does; cron_next.c has it. */
+ * hf_zone_name_is_utc. When clocks are changed it does what robfig/cron does; see cron_next.c. */
 int64_t hf_cron_next(const hf_cron *cron, const hf_zone *zone, int64_t after_ns);
 
 /* How long the first workflow task of a run has to wait for its schedule, in ns, whole seconds rounded up: a Temporal

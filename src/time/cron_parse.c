@@ -1,5 +1,5 @@
-/* Cron schedules as text. What robfig/cron accepts is accepted, with two exceptions: a list without parts (","), which
- * can never match, and spaces that are not ASCII. That includes what nobody would miss: "+5" is 5, "1,,2" is "1,2", "*-7"
+/* Cron schedules as text. The parser accepts what robfig/cron accepts, with two exceptions: a list without parts (","), which
+ * can never match, and spaces that are not ASCII. So it accepts oddities, too: "+5" is 5, "1,,2" is "1,2", "*-7"
  * is "*", and an "@every" of less than a second, or of a negative duration, is one second. */
 #include "base/glyph.h"
 #include "time/cron.h"

@@ -31,7 +31,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The place of the quote that ends what begins at `start`; the end of the text: there is none. */
+/* The place of the quote that closes the text which begins at `start`; the end of the filter = it is not closed. */
 static size_t end_of_quoted(hf_str text, size_t start, char quote)
 {
     size_t at = start + 1;

@@ -22,7 +22,7 @@
 enum {
     HF_H2_HEADERS_LEN_MAX = 16 * 1024, /* bytes of names and values in one head: as gRPC's clients announce */
     HF_H2_CONTINUATIONS_MAX = 8,       /* frames of one head: 16 KiB fit in one */
-    HF_H2_RESETS_BURST = 1000,         /* streams reset in a row, by the peer or because of it (RELIABILITY 5.3) */
+    HF_H2_RESETS_BURST = 1000,         /* streams reset in a row, by the peer or because of it */
     HF_H2_RESETS_RATE = 33,            /* and a second, in the long run */
     HF_H2_CONTROLS_BURST = 2000,       /* PING, SETTINGS, PRIORITY, empty DATA frames in a row */
     HF_H2_CONTROLS_RATE = 200,         /* and a second; a client that measures its bandwidth sends some tens of PINGs */

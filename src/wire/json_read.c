@@ -202,7 +202,7 @@ static int32_t hex4(hf_str text, size_t at)
     return code;
 }
 
-/* The length of an escape; 0 = a surrogate without its other half. What is not an escape at all is left to yajl. */
+/* The length of an escape; 0 = a surrogate without its other half. yajl deals with everything that is not an escape. */
 static size_t escape_len(hf_str text, size_t at)
 {
     if (at + 1 >= text.len || text.data[at + 1] != 'u') {

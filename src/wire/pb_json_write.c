@@ -1,3 +1,4 @@
+/* A message as JSON, in the form of proto3, by the table of its type. */
 #include "wire/pb_json.h"
 
 #include "base/json.h"

@@ -340,7 +340,7 @@ hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb)
 }
 
 /* The main function has returned: its command goes behind all others, and handlers that still wait are canceled
- * (PROMISES T6). */
+ * (T6). */
 static hf_status finish(hf_op *op, hf_wf *wf, piece p)
 {
     (void)p;

@@ -1,6 +1,6 @@
 /* What a run leaves when it ends: signals that nobody took, and handlers that are under way. Signals go along to the next run,
  * if there is one. Otherwise the log names them, and so does the summary of the event that closes the run, which `holdfast
- * show` prints: a signal whose name is spelled differently is not lost silently (PROMISES N12). */
+ * show` prints: a signal whose name is spelled differently is not lost silently (N12). */
 #include "worker/wf.h"
 
 #include "base/json.h"

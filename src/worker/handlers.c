@@ -1,5 +1,5 @@
 /* Handlers of signals, queries and updates: functions of the workflow that the library calls, each time on a fiber of its
- * own beside the main function's (PROMISES T2). A handler of signals or updates may wait; it is in wf->handlings until it
+ * own beside the main function's (T2). A handler of signals or updates may wait; it is in wf->handlings until it
  * has returned. A query runs within one turn, and its fiber only reads.
  *
  *     on_signal --> handler --(a signal)--> handling, a fiber --> returned: gone

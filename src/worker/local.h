@@ -11,7 +11,7 @@
  *
  * worker-J1  A local activity begins after the service has told that the start of its workflow task is durable: the run has that task,
  *     and not another one that was started after the process of the engine had died.
- * worker-J2  One end is one marker and one turn. What the code sees of an end is what the marker has.
+ * worker-J2  One end is one marker and one turn. The code sees of an end exactly what the marker has.
  * worker-J3  The run and the fiber that executes a job share it: the last of them frees it. `wf` of a job is set, under
  *     worker->local_lock, as long as the run wants its end.
  * worker-J4  A run whose job uses memory of a fiber (hf_side_effect) is not freed before that job has ended. */

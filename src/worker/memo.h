@@ -15,7 +15,7 @@
  * worker-M3  A body looks for the kept answer once more before it runs, and leaves the table after its answer is kept. So a
  *     function runs once for equal inputs, whenever they come.
  *
- * What keeps the answers is behind hf_memo_ops: the worker does not know it (src/open has one for depots). */
+ * The place that keeps the answers is behind hf_memo_ops: the worker does not know it (src/open has one for depots). */
 #ifndef HF_WORKER_MEMO_H
 #define HF_WORKER_MEMO_H
 

@@ -65,7 +65,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     hf_worker *worker = wf->worker;
     void *room = NULL;
     if (wf->has_closed) {
-        return HF_ERR_CANCELED; /* a handler cleans up after the run's end: there is nobody to fire it (PROMISES T9) */
+        return HF_ERR_CANCELED; /* a handler cleans up after the run's end: there is nobody to fire it (T9) */
     }
     if (wf->timers_count >= HF_CREW_TIMERS_MAX && !hf_wf_plays_by(wf, HF_WF_RULE_TIMERS)) {
         return HF_ERR_LIMIT; /* services once failed a task with one timer more */
@@ -283,7 +283,7 @@ static hf_status close_leftovers(const hf_wf *wf, hf_status status)
 }
 
 /* Cancels and joins the fibers that were forked into the scope of the run. If one of them failed by itself, that is why
- * the main function was canceled, and why the run fails (PROMISES T3). */
+ * the main function was canceled, and why the run fails (T3). */
 static hf_status close_scope(hf_wf *wf, hf_status status)
 {
     hf_scope *scope = wf->scope;

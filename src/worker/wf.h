@@ -710,7 +710,7 @@ hf_status hf_wf_turn(hf_op *op, hf_wf *wf);
 hf_status hf_wf_settle_signals(hf_op *op, hf_wf *wf);
 void hf_wf_name_leftovers(hf_wf *wf);
 /* Refuses a verb that makes a command in a run whose closing command is on its way: its handlers clean up, and what they
- * ask for is dropped, with a line in the log (PROMISES T9). Fails: HF_ERR_CANCELED. */
+ * ask for is dropped, with a line in the log (T9). Fails: HF_ERR_CANCELED. */
 hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb);
 
 #endif

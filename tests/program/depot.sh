@@ -55,7 +55,7 @@ for file in rest.db open.db; do
     expect 0 'acme/user/none +absent' depot show "$file" acme
     expect 0 'old/user/1 +gone' depot show "$file" old user
     expect 0 '^  Ada$' depot show "$file" acme user 1
-    expect 0 'bytes that are no text' depot show "$file" acme user binary
+    expect 0 'bytes that are not text' depot show "$file" acme user binary
     expect 0 '"valueBase64":"AAEC/w=="' depot show "$file" acme user binary --json
     expect 0 '1 writes of it wait' depot show "$file" acme user 8
     expect 0 'there are more' depot show "$file" --limit 2

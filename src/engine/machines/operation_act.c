@@ -327,7 +327,7 @@ void hf_operation_send(hf_core *core, hf_operation *it, hf_run *run)
     hf_assert(count > 0 && count <= HF_OPERATION_PORTION && it->pending == 0); /* engine-O1 */
     it->stage = OPERATION_SENT;
     if (it->outcomes == NULL) {
-        it->outcomes = HF_ARENA_ARRAY(&it->arena, hf_outcome, count);
+        it->outcomes = HF_ARENA_ARRAY(&it->arena, hf_operation_outcome, count);
         it->reasons = HF_ARENA_ARRAY(&it->arena, hf_str, count);
     }
     for (size_t i = 0; it->arena.status == HF_OK && i < count && core->status == HF_OK; i++) {

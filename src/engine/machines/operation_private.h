@@ -14,13 +14,13 @@ typedef enum hf_operation_stage {
     OPERATION_ANSWERED
 } hf_operation_stage;
 
-typedef enum hf_outcome {
+typedef enum hf_operation_outcome {
     OUTCOME_NONE, /* no answer yet */
     OUTCOME_DONE,
     OUTCOME_GONE, /* there is no such run, or it has ended: also on Temporal nothing is to be done then */
     OUTCOME_FAILED,
     OUTCOME_AGAIN /* the run could not be acted on for a moment */
-} hf_outcome;
+} hf_operation_outcome;
 
 /* An operation that goes on. It holds its run in memory. */
 struct hf_operation {
@@ -39,11 +39,11 @@ struct hf_operation {
         hf_pb_count_workflow_executions_request count;
         hf_pb_scan_workflow_executions_request list;
     } asks;
-    size_t pending;       /* messages without an answer */
-    hf_outcome *outcomes; /* of progress.taken */
-    hf_str *reasons;      /* of those that failed */
-    int tries;            /* to list a page, or to act on those that were taken */
-    bool has_acted;       /* the last message that was answered did what it was to do */
+    size_t pending;                 /* messages without an answer */
+    hf_operation_outcome *outcomes; /* of progress.taken */
+    hf_str *reasons;                /* of those that failed */
+    int tries;                      /* to list a page, or to act on those that were taken */
+    bool has_acted;                 /* the last message that was answered did what it was to do */
 };
 
 /* How many runs a portion takes. */

@@ -247,14 +247,9 @@ static hf_status open_payload(hf_env *env, hf_op *op, const hf_spawn *spawn, hf_
     return HF_OK;
 }
 
-typedef union hf_control {
-    struct cmsghdr head;
-    unsigned char bytes[CMSG_SPACE(HF_WIRE_FDS_MAX * sizeof(int))];
-} hf_control;
-
 static hf_status send_request(hf_op *op, hf_helper *helper, hf_wire_request *request, const int *fds, size_t fd_count)
 {
-    hf_control control;
+    hf_wire_control control;
     memset(&control, 0, sizeof control);
     struct iovec part = {.iov_base = request, .iov_len = sizeof *request};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};

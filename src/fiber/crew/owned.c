@@ -2,7 +2,7 @@
 
 #include "fiber/crew/crew_struct.h"
 
-void hf_own(hf_fiber *self, hf_owned *owned, void (*drop)(hf_owned *owned))
+void hf_own(hf_fiber *self, hf_owned_object *owned, void (*drop)(hf_owned_object *owned))
 {
     if (HF_LIKELY(self->crew == NULL)) {
         return;
@@ -13,7 +13,7 @@ void hf_own(hf_fiber *self, hf_owned *owned, void (*drop)(hf_owned *owned))
     hf_list_push_back(&self->crew->owned, &owned->node);
 }
 
-hf_status hf_disown(hf_fiber *self, hf_owned *owned, const char *verb, const char *name)
+hf_status hf_disown(hf_fiber *self, hf_owned_object *owned, const char *verb, const char *name)
 {
     if (HF_LIKELY(owned->crew == NULL)) {
         return HF_OK;
@@ -32,7 +32,7 @@ hf_status hf_disown(hf_fiber *self, hf_owned *owned, const char *verb, const cha
 void hf_crew_drop_owned(hf_crew *crew)
 {
     while (!hf_list_is_empty(&crew->owned)) {
-        hf_owned *owned = HF_CONTAINER(hf_list_last(&crew->owned), hf_owned, node);
+        hf_owned_object *owned = HF_CONTAINER(hf_list_last(&crew->owned), hf_owned_object, node);
         hf_assert(owned->crew == crew);
         hf_list_remove(&owned->node);
         owned->crew = NULL;

@@ -43,7 +43,7 @@ struct hf_keylock {
     uint64_t seed;
     int64_t idle_max;
     _Atomic(int64_t) idle_count; /* of all shards */
-    hf_owned owned;
+    hf_owned_object owned;
     shard shards[SHARDS];
 };
 
@@ -76,7 +76,7 @@ static bool free_all(hf_keylock *keylock)
     return !is_awaited;
 }
 
-static void drop_keylock(hf_owned *owned)
+static void drop_keylock(hf_owned_object *owned)
 {
     hf_keylock *keylock = HF_CONTAINER(owned, hf_keylock, owned);
     if (!free_all(keylock)) {

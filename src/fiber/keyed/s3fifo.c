@@ -13,8 +13,8 @@
  * as many as the main queue would have entries if it had its share, nine tenths of all.
  *
  * Readers take no lock (readers.h). They find an entry in the shard's table (slots.h), use its counter and its value, and see
- * neither queues nor ghosts. Writers hold the shard's lock for a few steps. What they take out goes to the shard's limbo,
- * and is freed when no reader can see it, some dozens at a time.
+ * neither queues nor ghosts. Writers hold the shard's lock for a few steps. Entries that they take out go to the shard's limbo,
+ * and are freed when no reader can see them, some dozens at a time.
  *
  * s3_read.c reads and pins, s3_put.c puts, s3_evict.c takes out, s3_limbo.c frees. This file makes and frees the whole.
  *

@@ -242,7 +242,7 @@ static bool is_awaited(hf_chan *chan)
     return is_used;
 }
 
-static void drop_chan(hf_owned *owned)
+static void drop_chan(hf_owned_object *owned)
 {
     hf_chan *chan = HF_CONTAINER(owned, hf_chan, owned);
     if (is_awaited(chan)) {

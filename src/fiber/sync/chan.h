@@ -17,7 +17,7 @@ struct hf_chan {
     hf_list receivers; /* waiting; a select may be in both lists, otherwise one of them is empty */
     hf_list senders;
     unsigned char *buffer;
-    hf_owned owned;
+    hf_owned_object owned;
 };
 
 /* Under the channel's lock. HF_OK: done; the caller wakes `*ret_wake`, if it is not NULL, with HF_OK after

@@ -13,6 +13,10 @@ enum { ON_STACK = 256 };
 
 static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_options *options, hf_status *ret_status)
 {
+    if ((unsigned)options->mode > HF_FLOW_DROP_OLDEST) {
+        *ret_status = hf_refuse_at(self, HF_ERR_INVALID, "hf_collector_open", "a collector's .mode has no such value");
+        return NULL;
+    }
     size_t capacity = options->capacity == 0 || options->mode == HF_FLOW_CONFLATE ? 1 : options->capacity;
     if (capacity > HF_CHAN_LEN_MAX || (flow->value_len > 0 && capacity > HF_CHAN_LEN_MAX / flow->value_len)) {
         *ret_status =
@@ -26,7 +30,7 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_opti
         return NULL;
     }
     collector->owner = hf_holder_of(self);
-    collector->mode = options->mode;
+    collector->mode = options->mode == HF_FLOW_DEFAULT ? HF_FLOW_BUFFER : options->mode;
     collector->capacity = capacity;
     hf_list_init(&collector->receiver);
     return collector;
@@ -62,7 +66,7 @@ static void release(hf_flow *flow, hf_collector *collector)
     hf_flow_run_unref(run);
 }
 
-static void drop_collector(hf_owned *owned)
+static void drop_collector(hf_owned_object *owned)
 {
     hf_collector *collector = HF_CONTAINER(owned, hf_collector, owned);
     hf_flow *flow = collector->run->flow;
@@ -330,13 +334,13 @@ static hf_status collect_into(hf_collector *collector, void *value, hf_flow_item
 
 /* Memory for a value that is too large for the stack. */
 typedef struct room {
-    hf_owned owned;
+    hf_owned_object owned;
     hf_runtime *rt; /* the flow may be gone when the collector is */
     size_t len;     /* bytes of the struct and the value */
     _Alignas(max_align_t) unsigned char value[];
 } room;
 
-static void drop_room(hf_owned *owned)
+static void drop_room(hf_owned_object *owned)
 {
     room *large = HF_CONTAINER(owned, room, owned);
     hf_rt_free(large->rt, large, large->len);

@@ -156,7 +156,7 @@ static void release(hf_flow *flow)
     flow_unref(flow); /* collectors that are still open keep the rest */
 }
 
-static void drop_flow(hf_owned *owned)
+static void drop_flow(hf_owned_object *owned)
 {
     release(HF_CONTAINER(owned, hf_flow, owned));
 }

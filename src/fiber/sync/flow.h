@@ -23,11 +23,11 @@ struct hf_flow {
     size_t value_len;
     hf_flow_source source; /* NULL = hot */
     void *arg;
-    hf_scope *share;     /* with source; NULL = cold */
-    hf_list runs;        /* those that have not ended */
-    hf_emitter *current; /* hot: the run; shared: the one to join, or NULL */
-    atomic_uint refs;    /* one for the creator, one per run, one per emitter that waits */
-    hf_owned owned;      /* goes with the creator's reference */
+    hf_scope *share;       /* with source; NULL = cold */
+    hf_list runs;          /* those that have not ended */
+    hf_emitter *current;   /* hot: the run; shared: the one to join, or NULL */
+    atomic_uint refs;      /* one for the creator, one per run, one per emitter that waits */
+    hf_owned_object owned; /* goes with the creator's reference */
 };
 
 /* A run. Its source knows it as the emitter. */
@@ -55,7 +55,7 @@ struct hf_collector {
     size_t count;
     uint64_t dropped;
     hf_list receiver; /* the owner, while it waits; then the ring is empty */
-    hf_owned owned;
+    hf_owned_object owned;
     unsigned char ring[];
 };
 

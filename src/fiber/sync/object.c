@@ -35,7 +35,7 @@ static void free_around(hf_waitable *base)
     hf_rt_free(base->rt, (char *)base - base->kind->offset, base->kind->len);
 }
 
-static void drop_waitable(hf_owned *owned)
+static void drop_waitable(hf_owned_object *owned)
 {
     hf_waitable *base = HF_CONTAINER(owned, hf_waitable, owned);
     if (hf_list_is_empty(&base->waiters)) {

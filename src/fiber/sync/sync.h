@@ -107,7 +107,7 @@ struct hf_waitable {
     hf_runtime *rt;
     const char *name;
     const hf_waitable_kind *kind;
-    hf_owned owned;
+    hf_owned_object owned;
 };
 
 #define HF_WAITABLE_KIND(type, noun, name, is_used)             \

@@ -36,7 +36,7 @@ static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do n
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
 /* See fiber-M1. Not instrumented: the races are intended. */
-__attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched,
+__attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_watch_seat *seat, hf_sched *sched,
                                                                    hf_watchdog_sample *ret)
 {
     hf_fiber *volatile *current = &sched->current;
@@ -101,7 +101,7 @@ static void log_fiber(hf_watchdog *watch, hf_log_level level, const char *event,
 /* A stuck fiber is logged when its stack has arrived, or did not arrive in time. */
 static void report(hf_watchdog *watch, int index)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     if (!seat->owes_report) {
         return;
     }
@@ -124,7 +124,7 @@ static void log_zombie(hf_watchdog *watch, hf_log_level level, const char *event
         log_fiber(watch, level, event, lost->sched->index, 0, action->ns, seen);
         return;
     }
-    hf_seat *seat = &watch->seats[action->slot];
+    hf_watch_seat *seat = &watch->seats[action->slot];
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
     log_fiber(watch, level, event, action->slot, seat->stuck_id, action->ns,
               state == HF_INQUIRY_SEEN ? &seat->ask.evidence : NULL);
@@ -132,7 +132,7 @@ static void log_zombie(hf_watchdog *watch, hf_log_level level, const char *event
 
 /* Without a signal the thread itself reports nothing, so the name is read from here. The fiber is stuck, and its
  * memory stays even if it continues. Not instrumented: it may continue at this very moment (fiber-M1). */
-__attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const hf_sched *sched)
+__attribute__((no_sanitize("thread"))) static void see_name(hf_watch_seat *seat, const hf_sched *sched)
 {
     hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
     hf_branch *branch = fiber->kind == HF_FIBER_PLAIN || fiber->kind == HF_FIBER_MEMBER
@@ -146,7 +146,7 @@ __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const
 
 static void begin_report(hf_watchdog *watch, const hf_watchdog_action *action)
 {
-    hf_seat *seat = &watch->seats[action->slot];
+    hf_watch_seat *seat = &watch->seats[action->slot];
     if (seat->owes_report) { /* of an earlier fiber, whose stack never arrived */
         log_fiber(watch, HF_LOG_ERROR, "fiber_stuck", action->slot, seat->stuck_id, seat->stuck_for, NULL);
     }
@@ -167,7 +167,7 @@ static void act_on_slot(hf_watchdog *watch, const hf_watchdog_action *action)
         return;
     }
     hf_lost *lost = lost_of(watch, action->slot);
-    hf_seat *seat = lost == NULL ? &watch->seats[action->slot] : NULL;
+    hf_watch_seat *seat = lost == NULL ? &watch->seats[action->slot] : NULL;
     hf_assert(lost == NULL || action->kind > HF_WATCHDOG_CANCEL); /* it was reported and canceled before it was lost */
     switch (action->kind) {
     case HF_WATCHDOG_REPORT:
@@ -238,7 +238,7 @@ static void act(hf_watchdog *watch, int count)
         }
     }
     for (int i = 0; i < watch->rt->sched_count; i++) { /* one signal is both the interrupt and the question */
-        hf_seat *seat = &watch->seats[i];
+        hf_watch_seat *seat = &watch->seats[i];
         if (seat->wants_signal || seat->wants_replace) {
             hf_watchdog_ask(watch, i, seat->wants_replace, seat->wants_signal);
         }
@@ -428,7 +428,7 @@ void hf_watchdog_busy(hf_sched *sched)
 
 static size_t watch_len(const hf_runtime *rt)
 {
-    return sizeof(hf_watchdog) + (size_t)rt->sched_count * sizeof(hf_seat);
+    return sizeof(hf_watchdog) + (size_t)rt->sched_count * sizeof(hf_watch_seat);
 }
 
 hf_status hf_watchdog_open(hf_runtime *rt, hf_op *op)

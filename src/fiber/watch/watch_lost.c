@@ -164,7 +164,7 @@ void hf_watchdog_signal_close(hf_watchdog *watch)
 /* Makes the object for the next replacement, before the signal is sent. NULL: there is no room or no memory for it. */
 static hf_lost *spare_of(hf_watchdog *watch, int index)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     for (int i = 0; i < HF_LOST_MAX && seat->spare == NULL; i++) {
         if (watch->lost[i] != NULL) {
             continue;
@@ -207,7 +207,7 @@ static void send(hf_watchdog *watch, hf_thread *thread, hf_inquiry *ask)
 /* True: a new question may be written. An open question about another turn is withdrawn; one about this turn stays. */
 static bool begin_ask(hf_watchdog *watch, int index, bool again)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     hf_env *env = watch->rt->env;
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
     if (state == HF_INQUIRY_SENT && (seat->ask.fiber != seat->seen || seat->ask.tick != seat->tick_seen)) {
@@ -221,7 +221,7 @@ static bool begin_ask(hf_watchdog *watch, int index, bool again)
 
 void hf_watchdog_ask(hf_watchdog *watch, int index, bool may_replace, bool again)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     if (seat->owes_thread || !begin_ask(watch, index, again)) {
         return;
     }
@@ -299,7 +299,7 @@ static bool take_scheduler(hf_runtime *rt, hf_sched *sched)
 
 static void replace(hf_watchdog *watch, int index)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     hf_sched *sched = watch->rt->scheds[index];
     if (!take_scheduler(watch->rt, sched)) {
         return;
@@ -331,7 +331,7 @@ static void replace(hf_watchdog *watch, int index)
 
 static void start_thread(hf_watchdog *watch, int index)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     hf_assert(seat->owes_thread);
     hf_op op;
     hf_op_init(&op);
@@ -347,7 +347,7 @@ static void start_thread(hf_watchdog *watch, int index)
 
 void hf_watchdog_settle(hf_watchdog *watch, int index)
 {
-    hf_seat *seat = &watch->seats[index];
+    hf_watch_seat *seat = &watch->seats[index];
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
     if (state == HF_INQUIRY_GRANTED) {
         replace(watch, index);

@@ -65,7 +65,7 @@ typedef struct hf_watchdog_notes {
 } hf_watchdog_notes;
 
 /* The monitor's notes on one scheduler. */
-typedef struct hf_seat {
+typedef struct hf_watch_seat {
     hf_inquiry ask;
     hf_lost *spare;     /* for the next replacement; it is in watch->lost already, so there is room for it */
     unsigned tick_seen; /* as of the last sample */
@@ -81,7 +81,7 @@ typedef struct hf_seat {
     bool has_failed;                       /* that was logged */
     int64_t report_by;                     /* time at which it is logged even without a stack */
     int64_t stuck_for;                     /* how long it was stuck, for that line */
-} hf_seat;
+} hf_watch_seat;
 
 typedef enum hf_watchdog_state { HF_WATCHDOG_NEW, HF_WATCHDOG_STARTING, HF_WATCHDOG_RUNNING } hf_watchdog_state;
 
@@ -118,7 +118,7 @@ struct hf_watchdog {
     hf_watchdog_notes *
         *notes; /* owned, with holes; slot = hf_watchdog_pool_first + index; changed by the monitor only */
     int notes_max;
-    hf_seat seats[]; /* one per scheduler */
+    hf_watch_seat seats[]; /* one per scheduler */
 };
 
 extern const char hf_watchdog_no_stack[]; /* added to a log line without a stack if no signal was granted */

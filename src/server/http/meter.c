@@ -1,3 +1,4 @@
+/* Figures and health over HTTP/1.1, see meter.h: a fiber accepts connections, and each has a fiber that answers one request. */
 #include "server/meter.h"
 
 #include "fiber/io/conn.h"

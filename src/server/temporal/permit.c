@@ -102,15 +102,15 @@ static int64_t now_of(const hf_stream *stream)
     return env->ops->now(env).ns;
 }
 
-/* A worker names the run by its id, which it has from a task. Whoever waits for what comes, or asks for the end of a run, is a reader. */
+/* A worker names the run by its id, which it has from a task. A caller that waits for new events, or asks for the end of a run, is a reader. */
 static bool has_form_of_task(const hf_pb_get_workflow_execution_history_request *request)
 {
     return request->execution != NULL && request->execution->run_id.len > 0 && !request->wait_new_event &&
            request->history_event_filter_type != HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT;
 }
 
-/* A key that is only a worker's. What is not known here is asked of the engine, which knows its page tokens and the tasks that
- * were in hand before this door was opened. */
+/* A key that is only a worker's. The engine is asked about runs that are not known here: it knows its page tokens and
+ * the tasks that were in hand before this door was opened. */
 static bool may_read_as_worker(hf_stream *stream, const hf_pb_get_workflow_execution_history_request *request)
 {
     hf_door *door = stream->link->door;

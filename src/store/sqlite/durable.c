@@ -5,8 +5,8 @@
  * appended to such a log, its checksums would end at the hole after a power cut, and everything after it would be lost. The
  * directory has the same problem: SQLite's own VFS syncs it after it has made a log, and ignores the error.
  *
- * store-D0  A database that was not closed has a log or a journal. It and they are synced and dropped from the cache before anything of them
- *     is read. What the cache shows and the disk does not have is then not seen; on ext4 it could not even be repaired, because a block
+ * store-D0  A database that was not closed has a log or a journal. Both, and the database itself, are synced and dropped from the cache before
+ *     anything of them is read. Bytes that only the cache has are then not seen; on ext4 they could not even be repaired, because a block
  *     whose first write failed stays lost for as long as it is cached (ADR 0010, tests/kernel). This comes before SQLite locks the
  *     file: closing a descriptor gives up this process's locks on it.
  * store-D1  Before SQLite reads a log that an earlier process left, or writes to a journal that one left, every byte of it has been

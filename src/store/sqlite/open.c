@@ -268,7 +268,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
     store->shim.is_writer = !options->read_only;
     HF_TRY(hf_sqlite_reread(op, store->shim.inner, path, options));
-    hf_probe probe = HF_PROBE_MISSING;
+    hf_sqlite_probe probe = HF_PROBE_MISSING;
     HF_TRY(hf_probe_file(op, store->shim.inner, path, store->base.tables, options, &probe));
     bool is_new = probe == HF_PROBE_MISSING;
     int flags = options->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (is_new ? SQLITE_OPEN_CREATE : 0);

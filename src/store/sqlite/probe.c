@@ -218,7 +218,7 @@ bool hf_sqlite_follow(const char *path, char *ret_path, size_t len)
 }
 
 hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_table_set *tables,
-                        const hf_sqlite_options *options, hf_probe *ret_probe)
+                        const hf_sqlite_options *options, hf_sqlite_probe *ret_probe)
 {
     look at = {.vfs = vfs, .path = path, .tables = tables, .at_rest = options->read_only && options->at_rest};
     int rc = read_all(&at);

@@ -70,15 +70,15 @@ hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_s
 
 /* ---- probe.c: checks a file before SQLite may touch it ------------------------------------------------------------ */
 
-typedef enum hf_probe {
+typedef enum hf_sqlite_probe {
     HF_PROBE_MISSING, /* no such file, or an empty one */
     HF_PROBE_OURS,    /* the header is that of a database of the wanted kind, of a version we know */
     HF_PROBE_UNSURE   /* no valid header, or a bare one, as during creation: SQLite must identify the file */
-} hf_probe;
+} hf_sqlite_probe;
 
 /* Reads the first bytes of `path` and checks them. Fails as hf_sqlite_open does. */
 hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_table_set *tables,
-                        const hf_sqlite_options *options, hf_probe *ret_probe);
+                        const hf_sqlite_options *options, hf_sqlite_probe *ret_probe);
 /* Whether the application id of the file is that of the wanted kind. Fails: HF_ERR_INVALID, and says what the file is. */
 hf_status hf_probe_id(hf_op *op, const char *path, const hf_table_set *tables, uint32_t application_id);
 

@@ -1,4 +1,4 @@
-/* STORE.md section 3 on a whole depot: what is at hand times the freshness that is asked for, as tables. Virtual time. */
+/* The table of rules.c on a whole depot: what is at hand times the freshness that is asked for, as tables. Virtual time. */
 #include "support/support.h"
 
 #include "depot/depot_private.h"
@@ -479,7 +479,9 @@ static const struct {
     const char *events;
     uint64_t dropped;
 } MODES[] = {
-    {HF_FLOW_BUFFER, 0, "D=6 E=HF_ERR_IO+", 5}, /* the default: conflate */
+    {HF_FLOW_DEFAULT, 0, "D=6 E=HF_ERR_IO+", 5},
+    {HF_FLOW_DEFAULT, 5, "D=6 E=HF_ERR_IO+", 5},
+    {HF_FLOW_BUFFER, 0, "E=HF_ERR_IO+", 6}, /* one event */
     {HF_FLOW_CONFLATE, 5, "D=6 E=HF_ERR_IO+", 5},
     {HF_FLOW_BUFFER, 20, "D=1 D=2 D=3 D=4 D=5 D=6 E=HF_ERR_IO+", 0},
     {HF_FLOW_BUFFER, 3, "D=1 D=2 E=HF_ERR_IO+", 4}, /* the newest is there */

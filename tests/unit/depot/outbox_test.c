@@ -252,23 +252,28 @@ static hf_status merge_values(void *state, const hf_value *base, const hf_value 
 TRACE(C9_conflicts_are_settled_by_the_policy_of_the_write)
 {
     static const struct {
-        hf_conflict policy;
+        hf_conflict of_depot, of_write;
         hf_status status;
         const char *visible;
         int pushes;
         const char *sent_last, *if_match_last;
     } CASES[] = {
-        {HF_CONFLICT_SERVER_WINS, HF_ERR_CONFLICT, "theirs", 1, "mine", "x"},
-        {HF_CONFLICT_CLIENT_WINS, HF_OK, "mine", 2, "mine", "theirs"},
-        {HF_CONFLICT_MERGE, HF_OK, "base/mine/theirs", 2, "base/mine/theirs", "theirs"},
+        {HF_CONFLICT_DEFAULT, HF_CONFLICT_DEFAULT, HF_ERR_CONFLICT, "theirs", 1, "mine", "x"},
+        {HF_CONFLICT_DEFAULT, HF_CONFLICT_SERVER_WINS, HF_ERR_CONFLICT, "theirs", 1, "mine", "x"},
+        {HF_CONFLICT_DEFAULT, HF_CONFLICT_CLIENT_WINS, HF_OK, "mine", 2, "mine", "theirs"},
+        {HF_CONFLICT_DEFAULT, HF_CONFLICT_MERGE, HF_OK, "base/mine/theirs", 2, "base/mine/theirs", "theirs"},
+        {HF_CONFLICT_CLIENT_WINS, HF_CONFLICT_DEFAULT, HF_OK, "mine", 2, "mine", "theirs"},
+        {HF_CONFLICT_CLIENT_WINS, HF_CONFLICT_SERVER_WINS, HF_ERR_CONFLICT, "theirs", 1, "mine", "x"},
+        {HF_CONFLICT_SERVER_WINS, HF_CONFLICT_CLIENT_WINS, HF_OK, "mine", 2, "mine", "theirs"},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
         origin o = {.value = "base", .etag = "x", .conflict_with = "mine", .theirs = "theirs"};
         hf_depot_write *write = NULL;
         HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
-        HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .merge = merge_values));
+        HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o, .merge = merge_values,
+                        .on_conflict = CASES[i].of_depot));
         GET(depot, "A", "base", .fresh = HF_FRESH_CACHED);
-        HF_TRY(hf_depot_put(depot, rig_key("A"), "mine", 4, .if_match = "x", .on_conflict = CASES[i].policy,
+        HF_TRY(hf_depot_put(depot, rig_key("A"), "mine", 4, .if_match = "x", .on_conflict = CASES[i].of_write,
                             .ret_write = &write));
         HF_CHECK_SAY(hf_depot_write_wait(write) == CASES[i].status, "case %zu", i);
         hf_depot_write_free(write);

@@ -2,7 +2,7 @@
  * and a clock that is set. */
 #include "support/support.h"
 
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -74,6 +74,7 @@ static hf_status values_nowhere(void *arg)
     REFUSED(hf_collector_open(flow, NULL), HF_ERR_MISUSE, "a place for the collector");
     hf_collector *collector = NULL;
     REFUSED(hf_collector_open(NULL, &collector), HF_ERR_MISUSE, "needs a flow");
+    REFUSED(hf_collector_open(flow, &collector, .mode = (hf_flow_mode)77), HF_ERR_INVALID, ".mode");
     return HF_OK;
 }
 

@@ -1,7 +1,7 @@
 /* The table of verbs (src/fiber/verbs.def) says the truth: each verb is called in each place that exists today, and
  * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
 #include "base/limits.h"
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
 #include "fiber/crew/crew.h"
 #include "unit/fiber/bodies.h"
 

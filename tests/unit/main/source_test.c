@@ -38,7 +38,7 @@ static void a_program_that_gives_up_opening_leaves_the_file_to_the_tool(void **s
     assert_int_equal(hf_file_owner_take(&op, hf_env_posix(), p->path, false, &owner, &holder), HF_OK);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, give_up, &owner), 0);
-    hf_source source;
+    hf_tool_source source;
     assert_int_equal(hf_source_open(&source, p->path), HF_EXIT_FINE);
     assert_false(source.is_owned);
     hf_source_close(&source);
@@ -74,7 +74,7 @@ static void a_program_that_is_still_opening_is_asked_when_it_listens(void **stat
     assert_int_equal(hf_file_owner_take(&op, hf_env_posix(), p->path, false, &o.owner, &holder), HF_OK);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, listen_later, &o), 0);
-    hf_source source;
+    hf_tool_source source;
     assert_int_equal(hf_source_open(&source, p->path), HF_EXIT_FINE);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(source.is_owned && source.holder == getpid());

@@ -21,7 +21,8 @@
 #include "support/vfs.h"
 
 #include "base/rng.h"
-#include "depot/depot_private.h"
+#include "depot/fetching.h"
+#include "depot/hearing.h"
 #include "depot/outbox.h"
 #include "depot/window.h"
 #include "store/mem.h"
@@ -1080,7 +1081,7 @@ static bool same_value(const hf_value *a, const hf_value *b)
     return (a == NULL) == (b == NULL) && is_same(&one, &other);
 }
 
-static void look_at_slot(hf_depot *depot, hf_slot *slot)
+static void look_at_slot(hf_depot *depot, hf_depot_slot *slot)
 {
     if (slot->load != HF_SLOT_KNOWN) {
         return;
@@ -1137,7 +1138,7 @@ static void look_at_slot(hf_depot *depot, hf_slot *slot)
 static void look_at_all(hf_depot *depot, hf_key_node *node)
 {
     if (node != NULL) {
-        look_at_slot(depot, HF_CONTAINER(node, hf_slot, key));
+        look_at_slot(depot, HF_CONTAINER(node, hf_depot_slot, key));
         for (int i = 0; i < 4; i++) {
             look_at_all(depot, node->child[i]);
         }

@@ -33,7 +33,7 @@
 
 typedef enum hf_state { HF_FREE, HF_STARTING, HF_RUNNING, HF_ENDED, HF_REFUSED } hf_state;
 
-typedef struct hf_child {
+typedef struct hf_helper_child {
     uint64_t request;     /* the host's name for it */
     int32_t pid;          /* 0 = reaped, or never there */
     int32_t status_fd;    /* STARTING: an errno or an end of file comes here */
@@ -43,10 +43,10 @@ typedef struct hf_child {
     uint8_t state;        /* hf_state */
     uint8_t owes_started; /* the host has not been told yet */
     uint8_t owes_ended;   /* the same of the end; told after the start */
-} hf_child;
+} hf_helper_child;
 
 /* One more than may run: the last place holds the refusal of a start for which there was no other place. */
-static hf_child children[CHILDREN_MAX + 1];
+static hf_helper_child children[CHILDREN_MAX + 1];
 static int32_t starting_count; /* children in STARTING */
 static int32_t owing_count;    /* children with something to tell */
 static int32_t used_max;       /* places from here on were never used */
@@ -78,7 +78,7 @@ void *memcpy(void *to, const void *from, size_t len)
 
 /* ---- The table ---- */
 
-static void owe(hf_child *child, bool started)
+static void owe(hf_helper_child *child, bool started)
 {
     owing_count += child->owes_started == 0 && child->owes_ended == 0 ? 1 : 0;
     if (started) {
@@ -88,7 +88,7 @@ static void owe(hf_child *child, bool started)
     }
 }
 
-static bool tell(const hf_child *child, bool started)
+static bool tell(const hf_helper_child *child, bool started)
 {
     hf_wire_reply reply = {.request = child->request, .started = started ? 1 : 0};
     if (started) {
@@ -102,7 +102,7 @@ static bool tell(const hf_child *child, bool started)
     return put != -EAGAIN && put != -ENOBUFS && put != -ENOMEM && put != -EINTR;
 }
 
-static void free_if_done(hf_child *child)
+static void free_if_done(hf_helper_child *child)
 {
     bool is_over = child->state == HF_ENDED || child->state == HF_REFUSED;
     if (is_over && child->pid == 0 && child->owes_started == 0 && child->owes_ended == 0) {
@@ -111,7 +111,7 @@ static void free_if_done(hf_child *child)
 }
 
 /* Sends the replies that the host has not got yet. False: the socket is full. */
-static bool pay(hf_child *child)
+static bool pay(hf_helper_child *child)
 {
     bool owed = child->owes_started != 0 || child->owes_ended != 0;
     if (child->owes_started != 0) {
@@ -136,14 +136,14 @@ static bool pay(hf_child *child)
 static void pay_all(void)
 {
     for (int32_t i = 0; i <= CHILDREN_MAX && owing_count > 0; i++) {
-        hf_child *child = &children[i];
+        hf_helper_child *child = &children[i];
         if ((child->owes_started != 0 || child->owes_ended != 0) && !pay(child)) {
             return;
         }
     }
 }
 
-static hf_child *find_free(void)
+static hf_helper_child *find_free(void)
 {
     for (int32_t i = 0; i < CHILDREN_MAX; i++) {
         if (children[i].state == HF_FREE) {
@@ -154,7 +154,7 @@ static hf_child *find_free(void)
     return NULL;
 }
 
-static hf_child *find_pid(int64_t pid)
+static hf_helper_child *find_pid(int64_t pid)
 {
     for (int32_t i = 0; i < used_max; i++) {
         if (children[i].state != HF_FREE && children[i].pid == pid) {
@@ -164,7 +164,7 @@ static hf_child *find_pid(int64_t pid)
     return NULL;
 }
 
-static void refuse(hf_child *child, int error)
+static void refuse(hf_helper_child *child, int error)
 {
     child->state = HF_REFUSED;
     child->error = error;
@@ -175,7 +175,7 @@ static void refuse(hf_child *child, int error)
 /* ---- Starting ---- */
 
 /* Reads the outcome of an exec. A child that is dead has surely closed its end. */
-static void finish_start(hf_child *child)
+static void finish_start(hf_helper_child *child)
 {
     int32_t error = 0;
     long got = sys3(SYS_read, child->status_fd, SYS_PTR(&error), sizeof error);
@@ -194,7 +194,7 @@ static void finish_start(hf_child *child)
     (void)pay(child);
 }
 
-static void start(hf_child *child, const hf_exec_plan *plan)
+static void start(hf_helper_child *child, const hf_exec_plan *plan)
 {
     int status[2] = {-1, -1};
     long result = sys2(SYS_pipe2, SYS_PTR(status), O_CLOEXEC);
@@ -223,12 +223,12 @@ static void start(hf_child *child, const hf_exec_plan *plan)
 
 static void handle_start(const hf_wire_request *request, const int *fds, int fd_count)
 {
-    hf_child *child = find_free();
+    hf_helper_child *child = find_free();
     bool is_full = child == NULL;
     if (is_full) {
         child = &children[CHILDREN_MAX];
     }
-    *child = (hf_child){.request = request->request, .status_fd = -1};
+    *child = (hf_helper_child){.request = request->request, .status_fd = -1};
     int wanted = 2;
     for (int i = 0; i < 3; i++) {
         wanted += request->stdio[i] != HF_WIRE_NULL ? 1 : 0;
@@ -249,7 +249,7 @@ static void handle_start(const hf_wire_request *request, const int *fds, int fd_
 
 static void handle_signal(const hf_wire_request *request)
 {
-    hf_child *child = find_pid(request->pid);
+    hf_helper_child *child = find_pid(request->pid);
     if (child == NULL || child->state != HF_RUNNING) {
         return; /* it ended meanwhile: the host will be told */
     }
@@ -259,11 +259,6 @@ static void handle_signal(const hf_wire_request *request)
 }
 
 /* ---- Requests ---- */
-
-typedef union hf_control {
-    struct cmsghdr head;
-    unsigned char bytes[CMSG_SPACE(HF_WIRE_FDS_MAX * sizeof(int))];
-} hf_control;
 
 static int take_fds(struct msghdr *message, int *ret_fds)
 {
@@ -281,7 +276,7 @@ static int take_fds(struct msghdr *message, int *ret_fds)
 static bool take_request(void)
 {
     hf_wire_request request = {0};
-    hf_control control = {.bytes = {0}};
+    hf_wire_control control = {.bytes = {0}};
     struct iovec part = {.iov_base = &request, .iov_len = sizeof request};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -309,7 +304,7 @@ static bool take_request(void)
 
 static void handle_end(const siginfo_t *info)
 {
-    hf_child *child = find_pid(info->si_pid);
+    hf_helper_child *child = find_pid(info->si_pid);
     if (child == NULL) {
         return; /* an adopted orphan: the host does not know it */
     }
@@ -364,7 +359,7 @@ static void drain_signals(void)
 static bool turn(void)
 {
     struct pollfd fds[3 + STARTING_MAX];
-    hf_child *starting[STARTING_MAX];
+    hf_helper_child *starting[STARTING_MAX];
     bool takes_requests = starting_count < STARTING_MAX && children[CHILDREN_MAX].state == HF_FREE;
     int events = (takes_requests ? POLLIN : 0) | (owing_count > 0 ? POLLOUT : 0);
     fds[0] = (struct pollfd){.fd = HF_WIRE_FD_SOCKET, .events = (short)(events | POLLRDHUP)};

@@ -4,6 +4,7 @@
 #define HF_ENV_POSIX_HELPER_WIRE_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define HF_WIRE_FD_SOCKET 3 /* the helper's end; its end of file means that the host is gone or done */
 #define HF_WIRE_FD_HOST \
@@ -11,6 +12,12 @@
                                kernel without them, something that is never readable */
 
 #define HF_WIRE_FDS_MAX 5 /* descriptors with one request: payload, working directory, 0, 1, 2 */
+
+/* Room for them beside a packet, aligned as the kernel wants it. */
+typedef union hf_wire_control {
+    struct cmsghdr head;
+    unsigned char bytes[CMSG_SPACE(HF_WIRE_FDS_MAX * sizeof(int))];
+} hf_wire_control;
 
 typedef enum hf_wire_kind { HF_WIRE_START = 1, HF_WIRE_SIGNAL = 2 } hf_wire_kind;
 
