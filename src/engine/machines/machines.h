@@ -124,6 +124,8 @@ void hf_wft_lost(hf_core *core, hf_run *run);
 /* Puts a waiting task into its queue, once its pause is over. */
 void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
+/* The same, and a task that waits in the sticky queue goes to the normal one. */
+void hf_wft_move_to_all(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
 hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft);
 /* The same for a reader of the history that has no task: of a task that is only scheduled the first one; empty = they are written. */

@@ -188,3 +188,13 @@ void hf_wft_unstick(hf_core *core, hf_run *run)
         hf_record(core, run, HF_CHANGE_STICKY, &hf_pb_sticky_type, &msg);
     }
 }
+
+void hf_wft_move_to_all(hf_core *core, hf_run *run)
+{
+    bool waits = run->wft.state == HF_WFT_SCHEDULED && run->wft.sticky;
+    hf_wft_unstick(core, run);
+    if (waits) { /* in a queue that may not be polled any more */
+        hf_match_remove(core, &run->wft.task);
+        hf_wft_enqueue(core, run);
+    }
+}
