@@ -119,8 +119,8 @@ void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_wft_time_out(hf_core *core, hf_run *run); /* if it is due */
 /* The holder is gone: the same task goes to the next poller. */
 void hf_wft_again(hf_core *core, hf_run *run);
-/* Its holder ended with an earlier process. The same, and the task is counted (suspect.c). */
-void hf_wft_lost(hf_core *core, hf_run *run);
+/* Its holder ended with its process. The same, and the task is counted if that process did not end well (suspect.c). */
+void hf_wft_lost(hf_core *core, hf_run *run, bool is_unclean);
 /* Puts a waiting task into its queue, once its pause is over. */
 void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);

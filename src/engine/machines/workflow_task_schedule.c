@@ -168,14 +168,14 @@ void hf_wft_again(hf_core *core, hf_run *run)
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
 }
 
-void hf_wft_lost(hf_core *core, hf_run *run)
+void hf_wft_lost(hf_core *core, hf_run *run, bool is_unclean)
 {
     hf_wft *wft = &run->wft;
     if (wft->state != HF_WFT_STARTED || wft->again) {
         return; /* no worker had it */
     }
     HF_PROBE(core, HF_PROBE_WFT_OF_DEAD);
-    hf_pb_task_moved msg = {.order = hf_order_next(core), .crashes = hf_suspect_count(core, &wft->task)};
+    hf_pb_task_moved msg = {.order = hf_order_next(core), .crashes = hf_suspect_count(core, &wft->task, is_unclean)};
     int64_t pause = hf_suspect_pause(msg.crashes);
     msg.pause_until = pause > 0 ? core->now.wall + pause : 0;
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
