@@ -167,7 +167,11 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
     }
     hf_core_use(core, run);
     if (hf_wft_holds(core, run, token)) {
-        hf_wft_again(core, run);
+        if (token->is_lost) {
+            hf_wft_lost(core, run, true);
+        } else {
+            hf_wft_again(core, run);
+        }
         hf_speculative_again(core, run); /* the task is either written or speculative */
     }
     hf_activity *activity = token->kind == HF_TASK_ACTIVITY ? hf_run_activity(run, token->scheduled_id) : NULL;

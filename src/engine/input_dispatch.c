@@ -105,12 +105,7 @@ void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_RESET_STICKY_TASK_QUEUE:
         if (hf_run_is_open(run)) {
             hf_speculative_convert(core, run);
-            bool waits = run->wft.state == HF_WFT_SCHEDULED && run->wft.sticky;
-            hf_wft_unstick(core, run);
-            if (waits) { /* in a queue that may not be polled any more */
-                hf_match_remove(core, &run->wft.task);
-                hf_wft_enqueue(core, run);
-            }
+            hf_wft_move_to_all(core, run);
         }
         hf_call_response(core, call);
         hf_call_reply(core, call);

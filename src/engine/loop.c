@@ -323,7 +323,11 @@ static void take_post(hf_engine *engine, hf_engine_post *item, hf_clock now)
     case HF_POST_UNWANTED:
     case HF_POST_LOST:
         if (engine->stopped == HF_OK) {
-            hf_core_take_back(engine->core, hf_str_of_len(item + 1, item->token_len), item->kind == HF_POST_LOST, now);
+            hf_str token = hf_str_of_len(item + 1, item->token_len);
+            hf_core_take_back(engine->core, token, item->kind == HF_POST_LOST, now);
+            if (item->kind == HF_POST_LOST) {
+                hf_loop_log_suspect(engine, token);
+            }
         }
         break;
     case HF_POST_ASK:

@@ -85,6 +85,7 @@ void hf_loop_ask_store(void *engine, hf_store_request *request); /* its answer c
 void hf_loop_post(hf_engine *engine, hf_engine_post *item);
 /* suspect_log.c: a warning for each task that ended a third process or more. */
 void hf_loop_log_suspects(hf_engine *engine);
+void hf_loop_log_suspect(hf_engine *engine, hf_str task_token); /* whose process has gone: if its task is one now */
 /* loop_reopen.c: engine-L3. All requests of the core are back. */
 void hf_loop_reopen(hf_engine *engine, hf_clock now);
 /* While it is stopped: opens another core, if it is time to try. */

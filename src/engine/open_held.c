@@ -112,7 +112,11 @@ void hf_open_hand_out(hf_core *core, hf_run *run)
         }
     }
     if (run->wft.state == HF_WFT_STARTED && is_of_dead(core, run->wft.incarnation)) {
-        hf_wft_lost(core, run);
+        hf_wft_lost(core, run, core->options.was_left_open);
+    } else if (run->wft.state == HF_WFT_SCHEDULED && run->wft.sticky && core->status == HF_OK) {
+        hf_core_reset_scratch(core);
+        hf_wft_move_to_all(core,
+                           run); /* nobody polls a sticky queue yet, and its worker may have gone with the process */
     }
     if (news) {
         hf_wft_schedule(core, run);

@@ -3,7 +3,8 @@
  * Workflow or activity code that crashes takes its process down, and every other run of that process with it. At the next start
  * the same task would be handed out again, and so on for ever. The engine cannot tell such a crash from a kill or a power cut,
  * but it can count: a task of an in-process worker that is started and not answered when the store is opened by the next
- * process was in hand when the last one ended.
+ * process was in hand when the last one ended. Processes that work through the owner of a file are counted when their connection
+ * ends (hf_engine_lost): their workers are in-process workers to the engine.
  *
  *     counted once or twice    handed out again at once, like any other
  *     three times or more      a suspect: after a pause that doubles each time, last, and alone
@@ -15,7 +16,8 @@
  *     waiting     in core->suspects: no other task waits in its queue, or it has waited LAST_SPAN
  *     alone       core->alone: with an in-process worker, which gets no other task until this one is answered, or for ALONE_SPAN
  *
- * engine-U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store: of a workflow task
+ * engine-U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store, or their
+ *     connection to its owner: of a workflow task
  *     since the run last completed one, of an activity in a row (an attempt that ended in any other way begins anew).
  * engine-U2  The count is durable before the task is handed out again, because the start is (hf_core_runs_ahead): after an unclean end
  *     no task goes out ahead of its commit, so that there is always something to count. It costs no commit of its own: it is a
@@ -35,9 +37,9 @@
 #define LAST_SPAN (INT64_C(60) * 1000000000) /* mono ns: then one is handed out though its queue is not empty */
 #define LOOK_SPAN INT64_C(10000000) /* mono ns between two looks for tasks in hand: they visit every run in memory */
 
-uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
+uint32_t hf_suspect_count(hf_core *core, const hf_task *task, bool is_unclean)
 {
-    bool counts = core->options.was_left_open && task->crashes < UINT32_MAX && !HF_CANARY(HF_BUG_CRASH_NOT_COUNTED);
+    bool counts = is_unclean && task->crashes < UINT32_MAX && !HF_CANARY(HF_BUG_CRASH_NOT_COUNTED);
     uint32_t crashes = task->crashes + (counts ? 1 : 0);
     if (crashes == HF_SUSPECT_FROM) {
         HF_PROBE(core, HF_PROBE_SUSPECT);

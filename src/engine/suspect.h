@@ -15,9 +15,8 @@ typedef struct hf_alone {
     int64_t until; /* mono ns */
 } hf_alone;
 
-uint32_t
-hf_suspect_count(hf_core *core,
-                 const hf_task *task); /* crashes of a task whose process ended: plus one if it left the store open */
+/* Crashes of a task whose process ended: plus one if it did not close the store, or its connection to the owner of the file. */
+uint32_t hf_suspect_count(hf_core *core, const hf_task *task, bool is_unclean);
 int64_t hf_suspect_pause(uint32_t crashes); /* ns; 0 = none */
 bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until);
 bool hf_task_is_suspect(const hf_task *task);

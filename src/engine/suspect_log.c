@@ -1,8 +1,11 @@
-/* Warnings in the log about suspects (suspect.c) when a store is opened. Their runs are in memory then: they were held by the process that
- * ended, so opening has loaded them. */
+/* Warnings in the log about suspects (suspect.c): when a store is opened, and when a process has gone that worked through this one. The runs
+ * are in memory when a store is opened: they were held by the process that ended, so opening has loaded them. */
 #include "engine/loop_private.h"
 
 #include "base/fields.h"
+#include "engine/load.h"
+#include "engine/suspect.h"
+#include "engine/token.h"
 #include "history/limits.h"
 
 enum { NAME_LEN_MAX = 100 }; /* bytes of an id or a type in a line of the log */
@@ -48,5 +51,25 @@ void hf_loop_log_suspects(hf_engine *engine)
                 log_suspect(engine, run, activity->activity_type, &activity->task, activity->scheduled_time);
             }
         }
+    }
+}
+
+void hf_loop_log_suspect(hf_engine *engine, hf_str task_token)
+{
+    hf_token token;
+    if (engine->options.log == NULL || !hf_token_decode(engine->core, task_token, &token)) {
+        return;
+    }
+    const hf_run *run = hf_run_find(engine->core, token.run);
+    if (run == NULL || HF_SLOT(run)->loading || HF_SLOT(run)->bad || !hf_run_is_open(run)) {
+        return; /* one that is still read is counted all the same, and show tells */
+    }
+    int64_t now = engine->core->now.wall;
+    if (token.kind == HF_TASK_WORKFLOW && hf_task_is_suspect(&run->wft.task) && run->wft.pause_until > now) {
+        log_suspect(engine, run, HF_STR(""), &run->wft.task, run->wft.pause_until);
+    }
+    const hf_activity *activity = token.kind == HF_TASK_ACTIVITY ? hf_run_activity(run, token.scheduled_id) : NULL;
+    if (activity != NULL && hf_task_is_suspect(&activity->task) && activity->scheduled_time > now) {
+        log_suspect(engine, run, activity->activity_type, &activity->task, activity->scheduled_time);
     }
 }

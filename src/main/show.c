@@ -49,6 +49,8 @@ static hf_status view_run(hf_op *op, hf_str namespace_, const hf_pb_describe_wor
         .history = hf_str_of_len(s->history.data, s->history.len),
         .pending = description->pending_activities.items,
         .pending_count = description->pending_activities.count,
+        .children = description->pending_children.items,
+        .child_count = description->pending_children.count,
         .buffered_count = task != NULL ? task->holdfast_buffered : 0,
         .crashes = task != NULL ? task->holdfast_crashes : 0,
         .pause_until = task != NULL ? hf_pb_timestamp_time(task->holdfast_pause_until).ns : 0,

@@ -204,6 +204,8 @@ typedef struct hf_run_view {
     hf_str history;                             /* History bytes */
     const hf_pb_pending_activity_info *pending; /* activities that have not ended */
     size_t pending_count;
+    const hf_pb_pending_child_execution_info *children; /* child workflows that have not ended */
+    size_t child_count;
     size_t buffered_count; /* events that wait for the end of a workflow task */
     bool is_at_rest;       /* no program has the file open, so nothing runs */
     uint32_t crashes;      /* times in a row that a program ended while it worked on this run's workflow task */

@@ -43,6 +43,15 @@ static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info,
     put_crashes(w, info->holdfast_crashes);
 }
 
+static void put_child(hf_timeline *w, const hf_pb_pending_child_execution_info *info)
+{
+    hf_buf_puts(w->out, "  child workflow ");
+    hf_timeline_put_text(w, info->workflow_id);
+    hf_buf_puts(w->out, " ");
+    hf_timeline_put_text(w, info->workflow_type_name);
+    hf_buf_puts(w->out, info->run_id.len == 0 ? ", which has not started\n" : "\n");
+}
+
 /* Writes what must happen before the run's code can go on; true = something was written. */
 static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
 {
@@ -89,7 +98,7 @@ static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
         hf_buf_putc(w->out, '\n');
         any = true;
     }
-    bool has_timer_only = w->timer_count > 0 && view->pending_count + view->buffered_count == 0;
+    bool has_timer_only = w->timer_count > 0 && view->pending_count + view->child_count + view->buffered_count == 0;
     if (any && !is_known && has_timer_only) { /* it may be the timeout of a wait */
         hf_buf_puts(w->out, view->is_at_rest
                                 ? "  perhaps a signal; its code knows which, and no program has it in memory\n"
@@ -141,10 +150,14 @@ void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_
         return;
     }
     hf_buf_puts(w->out, "\nwaits for\n");
-    bool any = put_task(w, view, now_ns) || view->pending_count + w->timer_count + view->buffered_count > 0;
+    bool any = put_task(w, view, now_ns) ||
+               view->pending_count + view->child_count + w->timer_count + view->buffered_count > 0;
     put_signals(w, view, any);
     for (size_t i = 0; i < view->pending_count; i++) {
         put_pending(w, &view->pending[i], view->is_at_rest, now_ns);
+    }
+    for (size_t i = 0; i < view->child_count; i++) {
+        put_child(w, &view->children[i]);
     }
     for (size_t i = 0; i < w->timer_count; i++) {
         hf_buf_puts(w->out, "  timer ");

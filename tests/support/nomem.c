@@ -525,11 +525,21 @@ static hf_status play_step(const scene *it, uint64_t nth, bool on, uint64_t *ret
     return status;
 }
 
+/* After a break the sticky task is in the normal queue, and does not time out in the sticky one. */
+static bool is_moved(const scene *it, const char *text)
+{
+    return has(it->setup, STICKY) && strcmp(it->step, "time 10s") == 0 &&
+           strcmp(text, "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled\n3 WorkflowTaskStarted\n"
+                        "4 WorkflowTaskCompleted\n5 TimerStarted\n6 TimerFired\n7 WorkflowTaskScheduled\n"
+                        "8 WorkflowTaskStarted\n9 WorkflowTaskCompleted\n10 WorkflowExecutionCompleted\n") == 0;
+}
+
 static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf_status expected,
                               const char *expected_text, hf_nomem_counts *counts)
 {
     const scene *it = scene_of(index);
     uint64_t count = 0;
+    bool broke = false;
     (void)snprintf(now, sizeof now, "scene %zu, %s, allocation %llu%s", index, it->step, (unsigned long long)nth,
                    on ? " and all after it" : "");
     open_stage(index);
@@ -538,6 +548,7 @@ static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf
     counts->faults++;
     if (hf_core_status(stage.rig.core) != HF_OK) {
         counts->broke++;
+        broke = true;
         if (status != expected && status != HF_OK && status != HF_ERR_AGAIN && status != HF_ERR_NOMEM) {
             fail_msg("%s: the call was answered with %s", now, hf_status_name(status)); /* before the core broke */
         }
@@ -559,7 +570,8 @@ static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf
     play(it->finish);
     hf_buf text;
     histories(it, &text);
-    if (strcmp(hf_buf_text(&text), expected_text) != 0) {
+    bool is_other = broke && is_moved(it, hf_buf_text(&text));
+    if (strcmp(hf_buf_text(&text), expected_text) != 0 && !is_other) {
         fail_msg("%s:\n%s\ninstead of\n%s", now, hf_buf_text(&text), expected_text);
     }
     hf_buf_deinit(&text);

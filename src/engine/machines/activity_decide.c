@@ -145,7 +145,7 @@ static bool lose(hf_core *core, hf_run *run, hf_activity *activity, const hf_los
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
 {
     hf_assert(activity->incarnation != core->incarnation);
-    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task)};
+    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task, core->options.was_left_open)};
     loss.pause = hf_suspect_pause(loss.crashes);
     return lose(core, run, activity, &loss);
 }
@@ -155,7 +155,8 @@ bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity)
     if (activity->state != HF_ACTIVITY_STARTED || activity->again) {
         return false; /* nobody has it */
     }
-    hf_loss loss = {.crashes = activity->task.crashes}; /* this process goes on: there is nothing to suspect */
+    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task, true)};
+    loss.pause = hf_suspect_pause(loss.crashes);
     return lose(core, run, activity, &loss);
 }
 

@@ -119,11 +119,13 @@ void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_wft_time_out(hf_core *core, hf_run *run); /* if it is due */
 /* The holder is gone: the same task goes to the next poller. */
 void hf_wft_again(hf_core *core, hf_run *run);
-/* Its holder ended with an earlier process. The same, and the task is counted (suspect.c). */
-void hf_wft_lost(hf_core *core, hf_run *run);
+/* Its holder ended with its process. The same, and the task is counted if that process did not end well (suspect.c). */
+void hf_wft_lost(hf_core *core, hf_run *run, bool is_unclean);
 /* Puts a waiting task into its queue, once its pause is over. */
 void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
+/* The same, and a task that waits in the sticky queue goes to the normal one. */
+void hf_wft_move_to_all(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
 hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft);
 /* The same for a reader of the history that has no task: of a task that is only scheduled the first one; empty = they are written. */

@@ -168,14 +168,14 @@ void hf_wft_again(hf_core *core, hf_run *run)
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
 }
 
-void hf_wft_lost(hf_core *core, hf_run *run)
+void hf_wft_lost(hf_core *core, hf_run *run, bool is_unclean)
 {
     hf_wft *wft = &run->wft;
     if (wft->state != HF_WFT_STARTED || wft->again) {
         return; /* no worker had it */
     }
     HF_PROBE(core, HF_PROBE_WFT_OF_DEAD);
-    hf_pb_task_moved msg = {.order = hf_order_next(core), .crashes = hf_suspect_count(core, &wft->task)};
+    hf_pb_task_moved msg = {.order = hf_order_next(core), .crashes = hf_suspect_count(core, &wft->task, is_unclean)};
     int64_t pause = hf_suspect_pause(msg.crashes);
     msg.pause_until = pause > 0 ? core->now.wall + pause : 0;
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
@@ -186,5 +186,15 @@ void hf_wft_unstick(hf_core *core, hf_run *run)
     if (run->sticky_queue.len > 0) {
         hf_pb_sticky msg = {.timeout = 0};
         hf_record(core, run, HF_CHANGE_STICKY, &hf_pb_sticky_type, &msg);
+    }
+}
+
+void hf_wft_move_to_all(hf_core *core, hf_run *run)
+{
+    bool waits = run->wft.state == HF_WFT_SCHEDULED && run->wft.sticky;
+    hf_wft_unstick(core, run);
+    if (waits) { /* in a queue that may not be polled any more */
+        hf_match_remove(core, &run->wft.task);
+        hf_wft_enqueue(core, run);
     }
 }

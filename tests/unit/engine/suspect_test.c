@@ -56,6 +56,28 @@ static void a_task_is_counted_when_its_process_ends_and_waits_from_the_third_tim
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_SUSPECT_ALONE), 2);
 }
 
+/* The owner of a file goes on when another process that works through it ends (hf_engine_lost). */
+static void a_task_is_counted_when_another_process_ends_with_it(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll in_process; lost w");
+    assert_int_equal(crashes_of("wf"), 1);
+    hf_rig_do(&rig, "poll in_process; lost w; poll in_process; lost w; poll in_process => parked");
+    assert_int_equal(crashes_of("wf"), 3);
+    hf_rig_do(&rig, "start other; is w; complete done; poll in_process => parked");
+    hf_rig_do(&rig, "time 999ms; is w => parked; time 1ms; is w; complete timer t 1h");
+    assert_int_equal(crashes_of("wf"), 0);
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_SUSPECT_ALONE), 1);
+}
+
+static void an_attempt_is_counted_when_another_process_ends_with_it(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a retries=9 initial=1ms");
+    hf_rig_do(&rig, "apoll in_process; lost a; apoll in_process; lost a; apoll in_process; lost a");
+    hf_rig_do(&rig, "apoll in_process => parked; time 999ms; is a => parked; time 1ms; is a; acomplete; poll");
+}
+
 static void a_completed_task_clears_the_count(void **state)
 {
     (void)state;
@@ -276,6 +298,8 @@ static void a_suspect_is_the_same_from_its_rows(void **state)
 static const struct CMUnitTest TESTS[] = {
     TEST(pauses_double_up_to_a_bound),
     TEST(a_task_is_counted_when_its_process_ends_and_waits_from_the_third_time_on),
+    TEST(a_task_is_counted_when_another_process_ends_with_it),
+    TEST(an_attempt_is_counted_when_another_process_ends_with_it),
     TEST(a_completed_task_clears_the_count),
     TEST(a_task_that_nobody_had_in_hand_is_not_counted),
     TEST(an_end_during_the_pause_counts_nothing_and_the_pause_goes_on),

@@ -210,28 +210,42 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
     const hf_pb_admin_insight WAITS = {.in_memory = true, .waits = {&delivered, 1}, .unread = {&other, 1}};
     const hf_pb_admin_insight NOTHING = {.in_memory = true};
     const hf_pb_admin_insight ELSEWHERE = {.in_memory = false};
+    const hf_pb_pending_child_execution_info CHILDREN[] = {
+        {.workflow_id = HF_STR("c-1"), .run_id = HF_STR("run"), .workflow_type_name = HF_STR("ship")},
+        {.workflow_id = HF_STR("c-2"), .workflow_type_name = HF_STR("bill")},
+    };
     const struct {
         const hf_pb_admin_insight *insight;
         bool is_at_rest;
         bool has_timer; /* which may be the timeout of its wait */
         const char *end;
+        size_t child_count;
     } CASES[] = {
         {&WAITS, false, false,
-         "\nwaits for\n  signal delivered\nsignals that came and that it has not taken\n  Delivered\n"},
+         "\nwaits for\n  signal delivered\nsignals that came and that it has not taken\n  Delivered\n", 0},
         {&WAITS, false, true,
          "\nwaits for\n  signal delivered\n  timer 1, fires in 15 min\n"
-         "signals that came and that it has not taken\n  Delivered\n"},
+         "signals that came and that it has not taken\n  Delivered\n",
+         0},
         {NULL, true, true,
          "\nwaits for\n  perhaps a signal; its code knows which, and no program has it in memory\n"
-         "  timer 1, fires in 15 min\nsignals that came\n  Delivered\n"},
+         "  timer 1, fires in 15 min\nsignals that came\n  Delivered\n",
+         0},
         {&NOTHING, false, false,
-         "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n"},
+         "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n", 0},
+        {&NOTHING, false, false, "\nwaits for\n  child workflow c-1 ship\n", 1},
+        {NULL, true, false,
+         "\nwaits for\n  child workflow c-1 ship\n  child workflow c-2 bill, which has not started\n"
+         "signals that came\n  Delivered\n",
+         2},
         {&ELSEWHERE, false, false,
          "\nwaits for\n  a signal; its code knows which, and the program does not have it in memory now\n"
-         "signals that came\n  Delivered\n"},
+         "signals that came\n  Delivered\n",
+         0},
         {NULL, true, false,
          "\nwaits for\n  a signal; its code knows which, and no program has it in memory\n"
-         "signals that came\n  Delivered\n"},
+         "signals that came\n  Delivered\n",
+         0},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
         hf_op op;
@@ -254,6 +268,8 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
             .history = hf_str_of_len(history.data, history.len),
             .is_at_rest = CASES[i].is_at_rest,
             .insight = CASES[i].insight,
+            .children = CHILDREN,
+            .child_count = CASES[i].child_count,
         };
         assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
         size_t len = strlen(CASES[i].end);
