@@ -1,0 +1,19 @@
+/* Usage, manual and completion, made from the table of commands. */
+#ifndef HF_MAIN_HELP_H
+#define HF_MAIN_HELP_H
+
+#include "main/tool.h"
+
+#include <stdio.h>
+
+/* main.c: the table. */
+const hf_command *hf_commands(size_t *ret_count);
+
+/* One command: its words, and what it does. */
+void hf_help_line(FILE *to, const hf_command *command);
+/* All commands. Returns `code`. */
+int hf_help(FILE *to, int code);
+/* The commands as a list of mdoc(7): the build makes them a part of holdfast(1). */
+int hf_help_mdoc(void);
+
+#endif
