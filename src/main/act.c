@@ -194,6 +194,11 @@ static int put_started(const hf_tool_args *args, const hf_execution *run)
 /* Verbs that only say that it was done. */
 static int put_done(const hf_tool_args *args, hf_status status)
 {
+    if (status == HF_ERR_NOT_FOUND &&
+        strcmp(hf_reason_of(hf_error_text()), "workflow execution already completed") == 0) {
+        return hf_complain(hf_exit_of(status), "%s has ended already",
+                           args->words[1]); /* Temporal's words name nothing */
+    }
     return hf_put_done(args, "workflowId", hf_told(status));
 }
 
@@ -417,12 +422,27 @@ int hf_cmd_update(const hf_tool_args *args)
     return ask(args, true);
 }
 
+/* A cancel of a workflow that has ended is fine (0), as hf_cancel and Temporal have it: a script may repeat it, and need not win a race
+ * against the end. People are told that nothing was left to cancel. `terminate` and `signal` want to change the run, and so they exit with 4. */
 int hf_cmd_cancel(const hf_tool_args *args)
 {
     hf_target target;
     hf_execution *run = NULL;
+    hf_description *before = NULL;
     int code = begin(&target, args, NULL, &run);
-    return code == HF_EXIT_FINE ? end(&target, run, put_done(args, hf_cancel(run, .reason = args->reason))) : code;
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    if (hf_describe(run, &before) != HF_OK) {
+        before = NULL; /* a key may not allow it; hf_cancel says what is wrong otherwise */
+    }
+    code = put_done(args, hf_cancel(run, .reason = args->reason));
+    if (code == HF_EXIT_FINE && before != NULL && before->closed.ns != 0) {
+        (void)hf_complain(0, "%s had ended already (%s), so nothing was canceled", args->words[1],
+                          hf_workflow_status_name(before->status));
+    }
+    hf_description_free(before);
+    return end(&target, run, code);
 }
 
 int hf_cmd_terminate(const hf_tool_args *args)

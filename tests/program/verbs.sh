@@ -181,6 +181,10 @@ script "$server" | plain >server.txt
 diff rest.txt open.txt || fail "a file at rest and an open one differ"
 diff open.txt server.txt || fail "an open file and a server differ"
 cat rest.txt
+grep -A1 '^\$ cancel .* one$' rest.txt | grep -q 'one had ended already (Terminated), so nothing was canceled' ||
+    fail "a cancel of a run that has ended is silent"
+[[ $(grep -c '^holdfast: one has ended already$' rest.txt) == 2 ]] || fail "a terminate or signal does not name the run that has ended"
+[[ $(grep -c 'had ended already' rest.txt) == 1 ]] || fail "a cancel of a run that goes on says that it has ended"
 
 # A list of ids from stdin, with a run that is not the current one.
 old=$("$holdfast" start rest.db patient --id again --queue nobody --json | sed 's/.*"runId":"\([^"]*\)".*/\1/')
