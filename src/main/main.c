@@ -91,7 +91,7 @@ static const hf_command COMMANDS[] = {
      "jnrw",
      2,
      2,
-     "ask a workflow to end: its cleanup runs",
+     "ask a workflow to end: its cleanup runs; one that has ended stays as it is",
      hf_cmd_cancel,
      NULL},
     {{"terminate", NULL},
@@ -457,12 +457,22 @@ static int take_option(const hf_command *command, const char *word, char *next, 
     return 0;
 }
 
+/* -o and --json are options; - is stdin, and -7 is a number that some verb takes. */
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && strchr("0123456789", word[1]) == NULL;
+}
+
 static bool parse(const hf_command *command, int argc, char **argv, int at, hf_tool_args *args)
 {
     /* Words that were looked at are not needed any more, so that their places hold the values of --id and --data. */
     *args = (hf_tool_args){.namespace_ = "default", .each = argv};
+    bool is_over = false;
     while (at < argc) {
-        if (argv[at][0] == '-' && argv[at][1] != '\0') {
+        if (!is_over && strcmp(argv[at], "--") == 0) {
+            is_over = true; /* only words follow */
+            at++;
+        } else if (!is_over && is_option(argv[at])) {
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
             if (taken == 0) {
                 bool is_last = at + 1 == argc && take_option(command, argv[at], argv[at], args) > 0;
@@ -494,14 +504,40 @@ int hf_cmd_version(const hf_tool_args *args)
     return HF_EXIT_FINE;
 }
 
+/* holdfast help VERB; argv[0] is passed over. */
+static int help_of(int argc, char **argv)
+{
+    int used = 0;
+    const hf_command *command = find(argc, argv, &used);
+    if (command != NULL) {
+        hf_help_command(command);
+        return HF_EXIT_FINE;
+    }
+    return argc == 2 && is_group(argv[1]) ? hf_help_group(argv[1]) : no_command(argc, argv);
+}
+
+/* Also behind other words, as people append it to what they have typed. */
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (hf_help_asked(argv[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     int used = 0;
     if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--mdoc") == 0) {
         return hf_help_mdoc();
     }
-    if (argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return hf_help(stdout, HF_EXIT_FINE);
+    if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--mdoc-words") == 0) {
+        return hf_help_mdoc_words();
+    }
+    if (argc > 1 && (strcmp(argv[1], "help") == 0 || hf_help_asked(argv[1]))) {
+        return argc > 2 ? help_of(argc - 1, argv + 1) : hf_help(stdout, HF_EXIT_FINE);
     }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         return hf_cmd_version(NULL);
@@ -512,7 +548,11 @@ int main(int argc, char **argv)
     const hf_command *command = find(argc, argv, &used);
     hf_tool_args args;
     if (command == NULL) {
-        return no_command(argc, argv);
+        return argc == 3 && hf_help_asked(argv[2]) ? help_of(2, argv) : no_command(argc, argv);
+    }
+    if (asks_help(argc - used, argv + used)) {
+        hf_help_command(command);
+        return HF_EXIT_FINE;
     }
     if (command->run_raw != NULL) {
         return command->run_raw(argc - used, argv + used);

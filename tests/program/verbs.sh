@@ -53,6 +53,12 @@ script() # TARGET
 0 signal $target one go 7 --json
 4 signal $target nobody go
 2 signal $target one go '{'
+0 signal $target one go -1
+0 signal $target one go -0.5e3 --json
+0 signal $target one go -- -1
+2 signal $target one go -- -x
+2 signal $target one go -x
+4 signal $target -- -nobody go
 0 list $target "WorkflowId = 'one'"
 0 list $target "WorkflowId = 'one'" --json
 2 list $target "WorkflowId ="
@@ -308,8 +314,10 @@ for kind in owned server; do
     run 0 update $target p add 5
     [[ $out == 5 ]] || fail "an update: $out"
     run 0 update $target p add 2 --id more
-    echo -1 >less.json
-    run 1 update $target p add @less.json --id less
+    run 1 update $target p add -1 --id less # a negative number is an input, and not an option
+    run 0 update $target p add 0 --id nothing --
+    run 2 update $target p add -x
+    says "this command has no option -x"
     run 0 show $target p
     says "more add  2"
     [[ $out =~ UpdateCompleted\ +of\ [0-9]+\ add,\ id\ more\ \ 7 ]] || fail "an update is shown with its result: $out"
