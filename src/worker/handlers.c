@@ -202,19 +202,32 @@ const char *hf_update_id(void)
     return handling != NULL ? handling->update_id : NULL;
 }
 
-/* Whether no handling but `mine` is under way. Handlers that wait for this themselves do not wait for each other: they go on
- * when all that are left wait. */
-static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
+/* A handling that is under way, not counting `mine`; NULL: none. Handlers that wait for this themselves do not wait for each
+ * other: they go on when all that are left wait. */
+static const hf_wf_handling *busy(const hf_wf *wf, const hf_wf_handling *mine)
 {
     bool passes_waiting = mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS);
     HF_LIST_EACH(node, &wf->handlings)
     {
         const hf_wf_handling *handling = HF_CONTAINER_CONST(node, hf_wf_handling, node);
         if (handling != mine && handling->is_counted && !(passes_waiting && handling->idle_waits > 0)) {
-            return false;
+            return handling;
         }
     }
-    return true;
+    return NULL;
+}
+
+static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
+{
+    return busy(wf, mine) == NULL;
+}
+
+static hf_status still_busy(hf_fiber *self, const hf_wf *wf, const hf_wf_handling *mine)
+{
+    const hf_wf_handling *handling = busy(wf, mine);
+    return hf_refuse_at(self, HF_ERR_TIMEOUT, "hf_handlers_wait",
+                        "hf_handlers_wait: the handler of '%.100s' has not returned in time",
+                        handling != NULL ? handling->name : "");
 }
 
 static bool abort_idle(hf_wait *wait)
@@ -245,7 +258,7 @@ static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine, cons
 {
     bool is_over = is_idle(wf, mine);
     if (!is_over && options->timeout.ns < 0) { /* it only looks, so that nobody may go on because of it */
-        return hf_refuse(self, HF_ERR_TIMEOUT, "the timeout of hf_handlers_wait is over");
+        return still_busy(self, wf, mine);
     }
     if (mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS)) {
         mine->idle_waits++;
@@ -258,6 +271,7 @@ static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine, cons
         hf_list_push_back(&wf->idle_waits, &wait.node);
         status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
         hf_assert(!hf_node_is_linked(&wait.node)); /* it is on this stack */
+        status = status == HF_ERR_TIMEOUT ? still_busy(self, wf, mine) : status;
     }
     if (mine != NULL && mine->idle_waits > 0) {
         mine->idle_waits--;
