@@ -105,7 +105,21 @@ static bool is_waited_for(const hf_wf *wf, const char *name)
     return false;
 }
 
-static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const char *name, const hf_wf_handler *from)
+/* Whether an address of this stack is among the bytes at `arg`: what a lambda of C++ has captured by reference. */
+static bool leads_to_stack(const void *arg, size_t len)
+{
+    for (size_t at = 0; arg != NULL && at + sizeof(void *) <= len; at += sizeof(void *)) {
+        const void *word = NULL;
+        memcpy(&word, (const char *)arg + at, sizeof word);
+        if (hf_wf_is_on_stack(word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const char *name, const hf_wf_handler *from,
+                        size_t arg_len)
 {
     if (wf == NULL || (from->signal == NULL && from->reply == NULL)) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a function, and can only be called in a workflow",
@@ -122,6 +136,12 @@ static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const
             "hf_workflow_alloc",
             verb);
     }
+    if (leads_to_stack(from->arg, arg_len)) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                            "%s: the handler of '%.100s' refers to the stack of this fiber, and may run when that is "
+                            "gone: let it capture what holdfast::keep() or hf_workflow_alloc returned",
+                            verb, name != NULL ? name : "all names");
+    }
     if (from->signal != NULL && name != NULL && is_waited_for(wf, name)) {
         return hf_refuse_at(
             self, HF_ERR_MISUSE, verb,
@@ -133,9 +153,9 @@ static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const
 }
 
 static hf_status add(hf_fiber *self, hf_wf *wf, const char *verb, hf_wf_handler_kind kind, const char *name,
-                     const hf_wf_handler *from)
+                     const hf_wf_handler *from, size_t arg_len)
 {
-    HF_TRY(refuse(self, wf, verb, name, from));
+    HF_TRY(refuse(self, wf, verb, name, from, arg_len));
     size_t len = name != NULL ? strlen(name) : 0;
     hf_wf_handler *handler =
         wf->worker->memory.allocate(wf->worker->memory.state, sizeof *handler + len + 1, _Alignof(hf_wf_handler));
@@ -168,7 +188,7 @@ hf_status hf_on_signal_with(const char *name, hf_signal_handler handler, const h
     HF_OPTIONS(hf_on_signal_options, options, hf_on_signal);
     HF_VERB_ENTER(self, hf_on_signal, NULL);
     hf_wf_handler from = {.signal = handler, .arg = options->arg, .may_be_left = options->may_be_left};
-    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_signal", HF_WF_ON_SIGNAL, name, &from));
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_signal", HF_WF_ON_SIGNAL, name, &from, options->arg_len));
 }
 
 hf_status hf_on_query_with(const char *name, hf_reply_handler handler, const hf_on_query_options *options)
@@ -176,7 +196,7 @@ hf_status hf_on_query_with(const char *name, hf_reply_handler handler, const hf_
     HF_OPTIONS(hf_on_query_options, options, hf_on_query);
     HF_VERB_ENTER(self, hf_on_query, NULL);
     hf_wf_handler from = {.reply = handler, .arg = options->arg};
-    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_query", HF_WF_ON_QUERY, name, &from));
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_query", HF_WF_ON_QUERY, name, &from, options->arg_len));
 }
 
 hf_status hf_on_update_with(const char *name, hf_reply_handler handler, const hf_on_update_options *options)
@@ -185,7 +205,7 @@ hf_status hf_on_update_with(const char *name, hf_reply_handler handler, const hf
     HF_VERB_ENTER(self, hf_on_update, NULL);
     hf_wf_handler from = {
         .reply = handler, .arg = options->arg, .validator = options->validator, .may_be_left = options->may_be_left};
-    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_update", HF_WF_ON_UPDATE, name, &from));
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_update", HF_WF_ON_UPDATE, name, &from, options->arg_len));
 }
 
 /* ---- Under way --------------------------------------------------------------------------------------------------- */
