@@ -40,7 +40,7 @@ if(NOT HF_SANITIZE)
 endif()
 
 # The wrapper also as C++20.
-foreach(name wrapper handlers)
+foreach(name wrapper handlers values)
     add_executable(test_cpp_${name}_20 "${CMAKE_CURRENT_LIST_DIR}/${name}_test.cpp")
     target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20)
     target_link_libraries(test_cpp_${name}_20 PRIVATE holdfast_static hf_flags)
