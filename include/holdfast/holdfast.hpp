@@ -486,11 +486,32 @@ template <class T> T decode(hf_payload in)
 {
     return codec<T>::decode(in);
 }
+namespace detail
+{
+// Throws what went wrong with a value again, with the name of the value in front of the sentence.
+[[noreturn]] inline void raise_of(const error &e, const std::string &name)
+{
+    std::string text = name + ": " + e.what();
+    if (e.type() == hf_status_name(e.status())) {
+        raise(hf_raise(e.status(), "%s", text.c_str()));
+    }
+    throw error(e.status(), e.type(), text);
+}
+template <class T> T decode_of(hf_payload in, const char *what, const char *name)
+{
+    try {
+        return decode<T>(in);
+    } catch (const error &e) {
+        raise_of(e, std::string(what) + "'" + name + "'");
+    }
+}
+} // namespace detail
+
 // The value at a path of a JSON payload (json.h): holdfast::get<int>(in, "item.number").
 template <class T> T get(hf_payload in, const char *path)
 {
     std::string text = detail::view_text(in, path);
-    return decode<T>(hf_payload_of_json(text.c_str()));
+    return detail::decode_of<T>(hf_payload_of_json(text.c_str()), "", path);
 }
 
 template <class T> struct codec<std::vector<T>> {
@@ -558,24 +579,15 @@ template <class F, class R, class... A> struct signature<R (F::*)(A...) noexcept
 };
 template <class F> using result_of = typename signature<F>::result;
 
-// What the value of a payload is for, in front of the sentence of a value that is not right.
-template <class T> T decode_of(hf_payload in, const char *what, const char *name)
-{
-    try {
-        return decode<T>(in);
-    } catch (const error &e) {
-        throw error(e.status(), e.type(), std::string(what) + " '" + name + "': " + e.what());
-    }
-}
 template <class T> T decode_input(hf_payload in)
 {
     if (hf_handler_name() != nullptr) {
-        return decode_of<T>(in, "the input of", hf_handler_name());
+        return decode_of<T>(in, "the input of ", hf_handler_name());
     }
     if (hf_activity_info() != nullptr) {
-        return decode_of<T>(in, "the input of activity", hf_activity_info()->name);
+        return decode_of<T>(in, "the input of activity ", hf_activity_info()->name);
     }
-    return decode_of<T>(in, "the input of workflow", hf_workflow_info()->type);
+    return decode_of<T>(in, "the input of workflow ", hf_workflow_info()->type);
 }
 
 // Calls it with the value of the payload, if it has a parameter.
@@ -712,7 +724,7 @@ R activity(const char *name, const A &in, hf_activity_options options, const cha
     std::string text = encode(in);
     payload out;
     check(hf_activity_run(name, hf_payload_of_json(text.c_str()), out.out(), options, file, line));
-    return detail::take<R>(out, "the result of activity", name);
+    return detail::take<R>(out, "the result of activity ", name);
 }
 template <class R>
 R activity(const char *name, hf_activity_options options, const char *file = __builtin_FILE(),
@@ -720,7 +732,7 @@ R activity(const char *name, hf_activity_options options, const char *file = __b
 {
     payload out;
     check(hf_activity_run(name, hf_payload_none(), out.out(), options, file, line));
-    return detail::take<R>(out, "the result of activity", name);
+    return detail::take<R>(out, "the result of activity ", name);
 }
 
 template <class Rep, class Period> void sleep(std::chrono::duration<Rep, Period> time)
@@ -733,7 +745,7 @@ template <class T> T signal(const char *name, const char *file = __builtin_FILE(
 {
     payload out;
     check(hf_signal_wait(name, out.out(), hf_wait_options(), file, line));
-    return detail::take<T>(out, "signal", name);
+    return detail::take<T>(out, "signal ", name);
 }
 // The same; nothing if none comes in time. signal_within<void> tells whether it has come.
 template <class T, class Rep, class Period>
@@ -751,7 +763,7 @@ signal_within(const char *name, std::chrono::duration<Rep, Period> time, const c
     if constexpr (std::is_void_v<T>) {
         return status == HF_OK;
     } else {
-        return status == HF_OK ? std::optional<T>(detail::decode_of<T>(out.view(), "signal", name)) : std::nullopt;
+        return status == HF_OK ? std::optional<T>(detail::decode_of<T>(out.view(), "signal ", name)) : std::nullopt;
     }
 }
 
@@ -962,7 +974,7 @@ class execution
     {
         payload out;
         check(hf_result(raw_.get(), out.out()));
-        return detail::take<T>(out, "the result of workflow", hf_execution_id(raw_.get()));
+        return detail::take<T>(out, "the result of workflow ", hf_execution_id(raw_.get()));
     }
     template <class A> void signal(const char *name, const A &in)
     {
@@ -978,13 +990,13 @@ class execution
         std::string text = encode(in);
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
-        return detail::take<R>(out, "the answer of query", name);
+        return detail::take<R>(out, "the answer of query ", name);
     }
     template <class R> R query(const char *name)
     {
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_none(), out.out()));
-        return detail::take<R>(out, "the answer of query", name);
+        return detail::take<R>(out, "the answer of query ", name);
     }
     // Runs an update and waits for its end; update<void> has no result, and an update without input has no value: update<int>("close").
     template <class R, class A> R update(const char *name, const A &in)
@@ -992,13 +1004,13 @@ class execution
         std::string text = encode(in);
         payload out;
         check(hf_update(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
-        return detail::take<R>(out, "the result of update", name);
+        return detail::take<R>(out, "the result of update ", name);
     }
     template <class R> R update(const char *name)
     {
         payload out;
         check(hf_update(raw_.get(), name, hf_payload_none(), out.out()));
-        return detail::take<R>(out, "the result of update", name);
+        return detail::take<R>(out, "the result of update ", name);
     }
     void cancel()
     {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INPUT_LEN_MAX = 4 << 20 };
 
@@ -64,7 +65,15 @@ bool hf_input_read(const char *word, hf_input *ret_input)
     hf_op_init(&op);
     if (memchr(text, '\0', len) != NULL ||
         hf_json_check(&op, hf_str_of_len(text, len), hf_env_memory(hf_env_posix())) != HF_OK) {
-        (void)hf_complain(0, "the input is not JSON: %s", op.status != HF_OK ? op.message : "it has a byte of 0");
+        const char *why = op.status != HF_OK ? op.message : "it has a byte of 0";
+        size_t no_json = strncmp(why, "no JSON: ", 9) == 0 ? 9 : 0;
+        static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_- ";
+        if (ret_input->owned == NULL && word[strspn(word, LETTERS)] == '\0') {
+            (void)hf_complain(0, "the input is not JSON: %s; a text has quotes in JSON: '\"%.40s\"'", why + no_json,
+                              word);
+        } else {
+            (void)hf_complain(0, "the input is not JSON: %s", why + no_json);
+        }
         free(ret_input->owned);
         ret_input->owned = NULL;
         return false;
@@ -208,6 +217,10 @@ static int put_done(const hf_tool_args *args, hf_status status)
 static int begin(hf_target *target, const hf_tool_args *args, const char *needs_worker, hf_execution **ret_run)
 {
     int code = hf_target_find(target, args);
+    if (code == HF_EXIT_CANNOT_OPEN && ret_run == NULL && target->path != NULL && access(target->path, F_OK) != 0) {
+        (void)hf_complain(0, "a worker makes the file: holdfast worker %s --plugin x.so --queue %s", target->path,
+                          args->queue != NULL ? args->queue : "default");
+    }
     if (code == HF_EXIT_FINE && needs_worker != NULL && target->kind == HF_TARGET_REST) {
         return hf_complain(HF_EXIT_CANNOT_OPEN, "no program has %s open, and %s: start the program that works on it",
                            target->path, needs_worker);

@@ -422,6 +422,10 @@ rm .config/holdfast/config
 run 3 count temporal://127.0.0.1:1
 
 # Exit codes of commands without a target.
+run 2 signal rest.db one go maybe
+says "lexical error: invalid char in json text at byte 0; a text has quotes in JSON: '\"maybe\"'"
+run 3 start nowhere.db patient --queue q
+says 'a worker makes the file: holdfast worker nowhere.db --plugin x.so --queue q'
 run 2 nonsense
 run 2 version more
 run 2 db
