@@ -226,6 +226,9 @@ static void workflows()
     holdfast::add_workflow(worker, "tells", tells);
     holdfast::add_workflow(worker, "captures", captures);
     holdfast::add_workflow(worker, "takes", [](uint64_t number) { return number; });
+    holdfast::add_workflow(worker, "asks", [](const holdfast::json &in) {
+        return holdfast::get<int>(hf_payload_of_json(in.text.c_str()), "n");
+    });
     holdfast::add_activity(worker, "word", [] { return std::string("seven"); });
     holdfast::add_activity(worker, "takes", [](int) {});
     const struct {
@@ -254,7 +257,12 @@ static void workflows()
     CHECK(hf_testenv_run(env, "takes", hf_payload_of_json("18446744073709551615"), out.out()) == HF_OK);
     CHECK(holdfast::decode<uint64_t>(out.view()) == UINT64_MAX);
     CHECK(hf_testenv_run(env, "takes", hf_payload_of_json("\"x\""), out.out()) == HF_ERR_FAILED);
-    CHECK(has(hf_error_text(), "the input of workflow 'takes': "));
+    CHECK(std::string(hf_error_text()) ==
+          "the input of workflow 'takes': hf_json_get_int: the JSON text is a text, not a number, at byte 0");
+    CHECK(hf_testenv_run(env, "asks", hf_payload_of_json("{\"n\": \"x\"}"), nullptr) == HF_ERR_FAILED);
+    CHECK(std::string(hf_error_text()) == "'n': hf_json_get_int: the JSON text is a text, not a number, at byte 0");
+    CHECK(hf_testenv_run(env, "asks", hf_payload_of_json("{}"), nullptr) == HF_ERR_FAILED);
+    CHECK(std::string(hf_error_text()) == "hf_json_get_view: there is no 'n' in the JSON text");
     CHECK(hf_testenv_free(env) == HF_OK);
 }
 
