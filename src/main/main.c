@@ -336,7 +336,8 @@ static const hf_command COMMANDS[] = {
      NULL,
      hf_cmd_replay},
     {{"sim", NULL},
-     "--plugin x.so NAME [--input JSON] [--signal NAME[=JSON] ...] [--seeds N] [--json]",
+     "--plugin x.so NAME [--input JSON] [--signal NAME[=JSON] ...] [--seeds N] [--play PLAY] [--no-guard] [--verbose] "
+     "[--json]",
      "",
      0,
      0,
@@ -345,7 +346,7 @@ static const hf_command COMMANDS[] = {
      hf_cmd_sim},
     {{"limits", NULL}, "[--markdown | --json]", "", 0, 0, "all limits in one table", NULL, hf_cmd_limits},
     {{"key", "add"},
-     "--keys FILE --permissions NS:ROLE,... [--days N] [--json]",
+     "--keys FILE --permissions NS:ROLE,... [--days N] [--label WORD] [--json]",
      "",
      0,
      0,
