@@ -253,26 +253,33 @@ static hf_status take_int(look *l, int64_t *ret_number)
     return HF_OK;
 }
 
-/* strtod reads the decimal point of the locale. */
-static char point_of_locale(void)
+/* strtod reads the decimal point of the locale, which may have several bytes. */
+static char *put_point_of_locale(char *to)
 {
-    char text[8];
-    (void)snprintf(text, sizeof text, "%.1f", 0.5);
-    return text[1];
+    char text[16];
+    int len = snprintf(text, sizeof text, "%.1f", 0.5);
+    hf_assert(len > 2 && len < (int)sizeof text);
+    memcpy(to, text + 1, (size_t)len - 2);
+    return to + len - 2;
 }
 
 static hf_status take_real(look *l, double *ret_number)
 {
     HF_TRY(expect(l, HF_KIND_NUMBER));
-    hf_str raw = hf_arena_copy(&l->arena, raw_of(l));
-    if (raw.data == NULL) {
+    hf_str raw = raw_of(l);
+    char *digits = hf_arena_take(&l->arena, raw.len + 16, 1);
+    char *to = digits;
+    if (digits == NULL) {
         return hf_fail_at(&l->op, HF_ERR_NOMEM, l->verb, "%s: no memory", l->verb);
     }
-    char *digits = (char *)(uintptr_t)raw.data;
-    char *point = memchr(digits, '.', raw.len);
-    if (point != NULL) {
-        *point = point_of_locale();
+    for (size_t i = 0; i < raw.len; i++) {
+        if (raw.data[i] == '.') {
+            to = put_point_of_locale(to);
+        } else {
+            *to++ = raw.data[i];
+        }
     }
+    *to = '\0';
     double number = strtod(digits, NULL);
     if (isinf(number)) {
         return too_big(l, "a number that does not fit a double");
@@ -375,10 +382,14 @@ static void put_real(hf_json *json, double value)
             break;
         }
     }
-    for (char *c = text; *c != '\0'; c++) {
+    char *to = text;
+    for (const char *c = text; *c != '\0'; c++) {
         bool is_usual = (*c >= '0' && *c <= '9') || *c == '-' || *c == '+' || *c == 'e';
-        *c = is_usual ? *c : '.';
+        if (is_usual || to == text || to[-1] != '.') { /* a point may have several bytes */
+            *to++ = is_usual ? *c : '.';
+        }
     }
+    *to = '\0';
     hf_json_raw(json, text, strlen(text));
 }
 
