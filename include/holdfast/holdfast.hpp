@@ -58,6 +58,15 @@
 #include <utility>
 #include <vector>
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_clear_padding)
+#define HOLDFAST_CLEARS_PADDING 1
+#endif
+#endif
+#ifndef HOLDFAST_CLEARS_PADDING
+#define HOLDFAST_CLEARS_PADDING 0
+#endif
+
 namespace holdfast
 {
 
@@ -831,13 +840,20 @@ template <class F> F *keep_handler(F handler)
     static_assert(std::is_trivially_destructible_v<F>,
                   "holdfast: a handler is not destroyed, so it captures what keep() returned, by reference, and values "
                   "that have nothing to free: not a std::string or a std::vector");
-    return &holdfast::keep<F>(std::move(handler));
+    F *kept = &holdfast::keep<F>(std::move(handler));
+#if HOLDFAST_CLEARS_PADDING
+    __builtin_clear_padding(kept);
+#endif
+    return kept;
 }
+// The bytes of a handler in which an address on the stack is looked for. Padding may have one by chance, so a compiler that cannot clear it does
+// not look.
+template <class F> inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING ? sizeof(F) : 0;
 } // namespace detail
 
 // Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
 // let them capture what keep() returned, and nothing that is on the stack: a handler that has captured an address of the calling fiber's
-// stack is refused with a holdfast::error of the type HF_ERR_MISUSE.
+// stack is refused with a holdfast::error of the type HF_ERR_MISUSE (a compiler without __builtin_clear_padding, as clang, cannot tell it from padding).
 //
 // Answers queries. The handler must not wait, nor change anything.
 template <class F> void on_query(const char *name, F handler)
@@ -847,7 +863,7 @@ template <class F> void on_query(const char *name, F handler)
         "holdfast: a query handler returns the answer; for a handler without one there are signals and updates");
     hf_on_query_options options = hf_on_query_options();
     options.arg = detail::keep_handler(std::move(handler));
-    options.arg_len = sizeof handler;
+    options.arg_len = detail::captured_len<F>;
     check(hf_on_query(name, detail::call_reply<F>, options));
 }
 // Takes signals. The handler may wait, and change the workflow's data; wait_until() sees the change. A signal that has a handler
@@ -857,14 +873,14 @@ template <class F> void on_signal(const char *name, F handler, hf_on_signal_opti
     static_assert(std::is_void_v<detail::result_of<F>>,
                   "holdfast: a signal handler returns nothing, because nobody waits for it; on_update answers");
     options.arg = detail::keep_handler(std::move(handler));
-    options.arg_len = sizeof handler;
+    options.arg_len = detail::captured_len<F>;
     check(hf_on_signal(name, detail::call_signal<F>, options));
 }
 // Answers updates: with a result, or without one if the handler returns void. The handler may wait, and change the workflow's data.
 template <class F> void on_update(const char *name, F handler, hf_on_update_options options = hf_on_update_options())
 {
     options.arg = detail::keep_handler(std::move(handler));
-    options.arg_len = sizeof handler;
+    options.arg_len = detail::captured_len<F>;
     check(hf_on_update(name, detail::call_reply<F>, options));
 }
 // The same with a validator, which is called first, with the same input: an update for which it throws is rejected, is not in the history, and
@@ -878,7 +894,7 @@ void on_update(const char *name, F handler, V validator, hf_on_update_options op
     static_assert(std::is_void_v<detail::result_of<V>>,
                   "holdfast: a validator returns nothing; it throws to reject the update");
     options.arg = detail::keep_handler(detail::checked<F, V>{std::move(handler), std::move(validator)});
-    options.arg_len = sizeof(detail::checked<F, V>);
+    options.arg_len = detail::captured_len<detail::checked<F, V>>;
     options.validator = detail::call_validator<F, V>;
     check(hf_on_update(name, detail::call_checked<F, V>, options));
 }

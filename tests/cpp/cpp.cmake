@@ -54,7 +54,7 @@ endif()
 # The wrapper also as C++20.
 foreach(name wrapper handlers values)
     add_executable(test_cpp_${name}_20 "${CMAKE_CURRENT_LIST_DIR}/${name}_test.cpp")
-    target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20)
+    target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20 -O0) # and as newcomers compile
     target_link_libraries(test_cpp_${name}_20 PRIVATE holdfast_static hf_flags)
     hf_test(cpp/${name}_20 TIMEOUT 300 LABELS threads COMMAND $<TARGET_FILE:test_cpp_${name}_20>)
 endforeach()
