@@ -20,7 +20,9 @@
  *
  * A refused call returns what it returns on failure; errno is EPERM. printf and its kin pass, with a hint at hf_note, once for each
  * place. Activities, the library and the rest of the program are not affected. A place is "file.c:31" if the object has debug
- * information and addr2line (binutils) is installed, else the function and the offset in the object.
+ * information and addr2line (binutils) is installed, else the function and the offset in the object. If the standard library of C++ has
+ * made the call (std::chrono, std::ofstream, std::thread), it is the place that called it. What the processor answers alone is not seen:
+ * rdtsc, rdrand, and so std::random_device.
  *
  * The guard costs a comparison in each of these calls; programs run without it in production. */
 #ifndef HOLDFAST_GUARD_H

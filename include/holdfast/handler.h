@@ -9,7 +9,8 @@
  * (workflow_ends_over_handlers). hf_handlers_wait waits for them before the end.
  *
  * `arg` of a handler must outlive the main function's frame: take it from hf_workflow_alloc (run.h), or use something
- * static. An address on the stack of the calling fiber is refused with HF_ERR_MISUSE. */
+ * static. An address on the stack of the calling fiber is refused with HF_ERR_MISUSE; so is one among the first
+ * `.arg_len` bytes at `arg`, where the C++ header has what a lambda captured. */
 #ifndef HOLDFAST_HANDLER_H
 #define HOLDFAST_HANDLER_H
 
@@ -27,11 +28,13 @@ typedef struct hf_on_signal_options {
     size_t size;      /* set by the macro */
     void *arg;        /* for the handler */
     bool may_be_left; /* no warning if the workflow ends before the handler has returned */
+    size_t arg_len;   /* bytes at `arg` that are looked at for addresses on the stack, too; 0 = none */
 } hf_on_signal_options;
 
 typedef struct hf_on_query_options {
-    size_t size; /* set by the macro */
-    void *arg;   /* for the handler */
+    size_t size;    /* set by the macro */
+    void *arg;      /* for the handler */
+    size_t arg_len; /* as of hf_on_signal */
 } hf_on_query_options;
 
 typedef struct hf_on_update_options {
@@ -40,6 +43,7 @@ typedef struct hf_on_update_options {
     hf_validator
         validator;    /* called before the update is accepted, and not again in a replay; NULL = all are accepted */
     bool may_be_left; /* no warning if the workflow ends before the handler has returned */
+    size_t arg_len;   /* as of hf_on_signal */
 } hf_on_update_options;
 
 HF_BEGIN_DECLS

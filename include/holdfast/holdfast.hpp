@@ -31,7 +31,8 @@
 // run, as always. evicted is not a std::exception: only catch (...) meets it, and must throw it again. A destructor that waits needs a shield (scope.h).
 //
 // Values. Integers, doubles, bool, std::string, std::vector, std::optional and holdfast::json are JSON. A struct of your own becomes one by a
-// specialisation of holdfast::codec.
+// specialisation of holdfast::codec. What JSON cannot hold throws a holdfast::error before it is sent: infinities and NaN, a std::string that
+// is not UTF-8, a holdfast::json that is not JSON.
 #ifndef HOLDFAST_HOLDFAST_HPP
 #define HOLDFAST_HOLDFAST_HPP
 
@@ -56,6 +57,15 @@
 #include <typeinfo>
 #include <utility>
 #include <vector>
+
+#ifdef __has_builtin
+#if __has_builtin(__builtin_clear_padding)
+#define HOLDFAST_CLEARS_PADDING 1
+#endif
+#endif
+#ifndef HOLDFAST_CLEARS_PADDING
+#define HOLDFAST_CLEARS_PADDING 0
+#endif
 
 namespace holdfast
 {
@@ -268,6 +278,89 @@ inline std::string view_text(hf_payload in, const char *path)
     check(hf_json_get_view(in, path, &part));
     return std::string(static_cast<const char *>(part.data), part.len);
 }
+
+[[noreturn]] inline void does_not_fit(const std::string &number)
+{
+    throw error(HF_ERR_TOO_BIG, "HF_ERR_TOO_BIG", "the number " + number + " does not fit its type");
+}
+
+// Throws if it is not JSON: its bytes are not UTF-8, say.
+inline void check_json(const std::string &text)
+{
+    hf_json_kind kind = HF_KIND_NULL;
+    hf_payload bytes = hf_payload_of_bytes(text.data(), text.size());
+    bytes.encoding = HF_ENCODING_JSON_TEXT;
+    check(hf_json_get_kind(bytes, "", &kind));
+}
+
+// The shortest digits that are read as the same number, with a decimal point whatever the locale says.
+inline std::string real_text(double value)
+{
+    char text[40];
+    if (!(value - value == 0)) {
+        throw error(HF_ERR_INVALID, "HF_ERR_INVALID", "an infinite number, or not a number, cannot be written as JSON");
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        std::snprintf(text, sizeof text, "%.*g", digits, value);
+        if (std::strtod(text, nullptr) == value) {
+            break;
+        }
+    }
+    std::string usual;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (std::strchr("0123456789+-e", *c) != nullptr) {
+            usual += *c;
+        } else if (usual.empty() || usual.back() != '.') { // a point may have several bytes
+            usual += '.';
+        }
+    }
+    return usual;
+}
+
+inline unsigned hex_of(const char *digits)
+{
+    return static_cast<unsigned>(std::strtoul(std::string(digits, 4).c_str(), nullptr, 16));
+}
+
+inline void put_utf8(std::string &to, unsigned code)
+{
+    if (code < 0x80) {
+        to += static_cast<char>(code);
+        return;
+    }
+    unsigned count = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3; // bytes that follow the first one
+    to += static_cast<char>((0xff00u >> (count + 1) & 0xff) | code >> 6 * count);
+    while (count-- > 0) {
+        to += static_cast<char>(0x80 | (code >> 6 * count & 0x3f));
+    }
+}
+
+// The characters of a JSON text between its quotes. The library has read it, so it is well formed.
+inline std::string unquote(const std::string &quoted)
+{
+    static const char NAMES[] = "bfnrt";
+    static const char MEANT[] = "\b\f\n\r\t";
+    std::string text;
+    for (size_t i = 1; i + 1 < quoted.size(); i++) {
+        if (quoted[i] != '\\') {
+            text += quoted[i];
+            continue;
+        }
+        const char *name = std::strchr(NAMES, quoted[++i]);
+        if (quoted[i] != 'u') {
+            text += name != nullptr ? MEANT[name - NAMES] : quoted[i];
+            continue;
+        }
+        unsigned code = hex_of(&quoted[i + 1]);
+        i += 4;
+        if (code >= 0xd800 && code < 0xdc00) { // the other half follows as \uXXXX
+            code = 0x10000 + ((code - 0xd800) << 10) + (hex_of(&quoted[i + 3]) - 0xdc00);
+            i += 6;
+        }
+        put_utf8(text, code);
+    }
+    return text;
+}
 } // namespace detail
 
 template <class T> struct codec<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
@@ -278,29 +371,56 @@ template <class T> struct codec<T, std::enable_if_t<std::is_integral_v<T> && !st
     static T decode(hf_payload in)
     {
         int64_t number = 0;
+        uint64_t large = 0;
+        if (is_large(in, &large)) {
+            return static_cast<T>(large);
+        }
         check(hf_json_get_int(in, "", &number));
         bool fits = std::is_signed_v<T> ? number >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
                                               number <= static_cast<int64_t>(std::numeric_limits<T>::max())
                                         : number >= 0 && static_cast<uint64_t>(number) <=
                                                              static_cast<uint64_t>(std::numeric_limits<T>::max());
         if (!fits) {
-            throw error(HF_ERR_TOO_BIG, "HF_ERR_TOO_BIG",
-                        "the number " + std::to_string(number) + " does not fit its type");
+            detail::does_not_fit(std::to_string(number));
         }
         return static_cast<T>(number);
+    }
+
+  private:
+    // Whether it is a number above those of int64_t, and T has it.
+    static bool is_large(hf_payload in, uint64_t *ret_number)
+    {
+        hf_json_kind kind = HF_KIND_MISSING;
+        if constexpr (std::is_signed_v<T> || sizeof(T) < sizeof(uint64_t)) {
+            return false;
+        }
+        check(hf_json_get_kind(in, "", &kind));
+        std::string digits = kind == HF_KIND_NUMBER ? detail::view_text(in, "") : "";
+        uint64_t number = 0;
+        for (char c : digits) {
+            uint64_t digit = static_cast<uint64_t>(c - '0');
+            if (c < '0' || c > '9' || number > (UINT64_MAX - digit) / 10) {
+                return false;
+            }
+            number = number * 10 + digit;
+        }
+        *ret_number = number;
+        return number > static_cast<uint64_t>(INT64_MAX);
     }
 };
 template <class T> struct codec<T, std::enable_if_t<std::is_floating_point_v<T>>> {
     static std::string encode(T value)
     {
-        char text[40];
-        std::snprintf(text, sizeof text, "%.17g", static_cast<double>(value));
-        return text;
+        return detail::real_text(static_cast<double>(value));
     }
     static T decode(hf_payload in)
     {
         double number = 0;
         check(hf_json_get_real(in, "", &number));
+        if (number > static_cast<double>(std::numeric_limits<T>::max()) ||
+            number < static_cast<double>(std::numeric_limits<T>::lowest())) {
+            detail::does_not_fit(detail::real_text(number));
+        }
         return static_cast<T>(number);
     }
 };
@@ -320,8 +440,10 @@ template <> struct codec<std::string> {
     static std::string encode(const std::string &value)
     {
         std::string text = "\"";
+        bool is_ascii = true;
         for (char c : value) {
             char escape[8];
+            is_ascii = is_ascii && static_cast<unsigned char>(c) < 0x80;
             if (c == '"' || c == '\\') {
                 text += '\\';
                 text += c;
@@ -332,19 +454,27 @@ template <> struct codec<std::string> {
                 text += c;
             }
         }
-        return text + "\"";
+        text += '"';
+        if (!is_ascii) {
+            detail::check_json(text); // a text that is not UTF-8 would fail where it is read
+        }
+        return text;
     }
     static std::string decode(hf_payload in)
     {
-        std::string text(in.len + 1, '\0'); // escapes only make it shorter
-        check(hf_json_get_text(in, "", text.size(), &text[0]));
-        text.resize(std::strlen(text.c_str()));
-        return text;
+        hf_json_kind kind = HF_KIND_MISSING;
+        check(hf_json_get_kind(in, "", &kind));
+        if (kind != HF_KIND_TEXT) {
+            char none = '\0';
+            check(hf_json_get_text(in, "", 1, &none)); // throws, with the kind that it is
+        }
+        return detail::unquote(detail::view_text(in, ""));
     }
 };
 template <> struct codec<json> {
     static std::string encode(const json &value)
     {
+        detail::check_json(value.text);
         return value.text;
     }
     static json decode(hf_payload in)
@@ -365,11 +495,32 @@ template <class T> T decode(hf_payload in)
 {
     return codec<T>::decode(in);
 }
+namespace detail
+{
+// Throws what went wrong with a value again, with the name of the value in front of the sentence.
+[[noreturn]] inline void raise_of(const error &e, const std::string &name)
+{
+    std::string text = name + ": " + e.what();
+    if (e.type() == hf_status_name(e.status())) {
+        raise(hf_raise(e.status(), "%s", text.c_str()));
+    }
+    throw error(e.status(), e.type(), text);
+}
+template <class T> T decode_of(hf_payload in, const char *what, const char *name)
+{
+    try {
+        return decode<T>(in);
+    } catch (const error &e) {
+        raise_of(e, std::string(what) + "'" + name + "'");
+    }
+}
+} // namespace detail
+
 // The value at a path of a JSON payload (json.h): holdfast::get<int>(in, "item.number").
 template <class T> T get(hf_payload in, const char *path)
 {
     std::string text = detail::view_text(in, path);
-    return decode<T>(hf_payload_of_json(text.c_str()));
+    return detail::decode_of<T>(hf_payload_of_json(text.c_str()), "", path);
 }
 
 template <class T> struct codec<std::vector<T>> {
@@ -437,17 +588,27 @@ template <class F, class R, class... A> struct signature<R (F::*)(A...) noexcept
 };
 template <class F> using result_of = typename signature<F>::result;
 
+template <class T> T decode_input(hf_payload in)
+{
+    if (hf_handler_name() != nullptr) {
+        return decode_of<T>(in, "the input of ", hf_handler_name());
+    }
+    if (hf_activity_info() != nullptr) {
+        return decode_of<T>(in, "the input of activity ", hf_activity_info()->name);
+    }
+    return decode_of<T>(in, "the input of workflow ", hf_workflow_info()->type);
+}
+
 // Calls it with the value of the payload, if it has a parameter.
 template <class F> result_of<F> invoke_with(F &function, hf_payload in)
 {
     using args = typename signature<F>::args;
-    static_assert(std::tuple_size_v<args> <= 1,
-                  "holdfast: a workflow, activity or handler has one parameter, or none");
+    static_assert(std::tuple_size_v<args> <= 1, "holdfast: a workflow, activity or handler has one parameter, or none");
     if constexpr (std::tuple_size_v<args> == 0) {
         (void)in;
         return function();
     } else {
-        return function(decode<std::tuple_element_t<0, args>>(in));
+        return function(decode_input<std::tuple_element_t<0, args>>(in));
     }
 }
 
@@ -463,12 +624,14 @@ template <class F> void invoke_into(F &function, hf_payload in, hf_payload *ret_
 }
 
 // The value of a payload; nothing if T is void.
-template <class T> T take(const payload &from)
+template <class T> T take(const payload &from, const char *what, const char *name)
 {
     if constexpr (std::is_void_v<T>) {
         (void)from;
+        (void)what;
+        (void)name;
     } else {
-        return decode<T>(from.view());
+        return decode_of<T>(from.view(), what, name);
     }
 }
 
@@ -535,6 +698,18 @@ template <class F> void drop_body(void *arg)
 {
     delete static_cast<F *>(arg);
 }
+// The first function of a runtime. It is moved to the fiber, so that what it has captured is destroyed there; if the runtime cannot
+// begin, it stays with the caller.
+template <class F> hf_status call_first(void *arg)
+{
+    try {
+        F function(std::move(*static_cast<F *>(arg)));
+        function();
+        return HF_OK;
+    } catch (...) {
+        return fail_with_current();
+    }
+}
 } // namespace detail
 
 // ---- Inside a workflow --------------------------------------------------------------------------------------------------------------
@@ -558,7 +733,7 @@ R activity(const char *name, const A &in, hf_activity_options options, const cha
     std::string text = encode(in);
     payload out;
     check(hf_activity_run(name, hf_payload_of_json(text.c_str()), out.out(), options, file, line));
-    return detail::take<R>(out);
+    return detail::take<R>(out, "the result of activity ", name);
 }
 template <class R>
 R activity(const char *name, hf_activity_options options, const char *file = __builtin_FILE(),
@@ -566,7 +741,7 @@ R activity(const char *name, hf_activity_options options, const char *file = __b
 {
     payload out;
     check(hf_activity_run(name, hf_payload_none(), out.out(), options, file, line));
-    return detail::take<R>(out);
+    return detail::take<R>(out, "the result of activity ", name);
 }
 
 template <class Rep, class Period> void sleep(std::chrono::duration<Rep, Period> time)
@@ -579,7 +754,7 @@ template <class T> T signal(const char *name, const char *file = __builtin_FILE(
 {
     payload out;
     check(hf_signal_wait(name, out.out(), hf_wait_options(), file, line));
-    return detail::take<T>(out);
+    return detail::take<T>(out, "signal ", name);
 }
 // The same; nothing if none comes in time. signal_within<void> tells whether it has come.
 template <class T, class Rep, class Period>
@@ -597,7 +772,7 @@ signal_within(const char *name, std::chrono::duration<Rep, Period> time, const c
     if constexpr (std::is_void_v<T>) {
         return status == HF_OK;
     } else {
-        return status == HF_OK ? std::optional<T>(decode<T>(out.view())) : std::nullopt;
+        return status == HF_OK ? std::optional<T>(detail::decode_of<T>(out.view(), "signal ", name)) : std::nullopt;
     }
 }
 
@@ -624,8 +799,7 @@ template <class F> hf_status wait_until(F &condition, hf_wait_options options, c
 
 // Waits until the function returns true: wait_until([&] { return votes >= 2; }). It is called again whenever something has come to the
 // workflow (handler.h). It may read the workflow's data, and throw.
-template <class F>
-void wait_until(F condition, const char *file = __builtin_FILE(), int line = __builtin_LINE())
+template <class F> void wait_until(F condition, const char *file = __builtin_FILE(), int line = __builtin_LINE())
 {
     check(detail::wait_until(condition, hf_wait_options(), file, line));
 }
@@ -666,37 +840,47 @@ template <class F> F *keep_handler(F handler)
     static_assert(std::is_trivially_destructible_v<F>,
                   "holdfast: a handler is not destroyed, so it captures what keep() returned, by reference, and values "
                   "that have nothing to free: not a std::string or a std::vector");
-    return &holdfast::keep<F>(std::move(handler));
+    F *kept = &holdfast::keep<F>(std::move(handler));
+#if HOLDFAST_CLEARS_PADDING
+    __builtin_clear_padding(kept);
+#endif
+    return kept;
 }
+// The bytes of a handler in which an address on the stack is looked for. Padding may have one by chance, so a compiler that cannot clear it does
+// not look.
+template <class F> inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING ? sizeof(F) : 0;
 } // namespace detail
 
 // Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
-// let them capture what keep() returned, and nothing that is on the stack.
+// let them capture what keep() returned, and nothing that is on the stack: a handler that has captured an address of the calling fiber's
+// stack is refused with a holdfast::error of the type HF_ERR_MISUSE (a compiler without __builtin_clear_padding, as clang, cannot tell it from padding).
 //
 // Answers queries. The handler must not wait, nor change anything.
 template <class F> void on_query(const char *name, F handler)
 {
-    static_assert(!std::is_void_v<detail::result_of<F>>,
-                  "holdfast: a query handler returns the answer; for a handler without one there are signals and updates");
+    static_assert(
+        !std::is_void_v<detail::result_of<F>>,
+        "holdfast: a query handler returns the answer; for a handler without one there are signals and updates");
     hf_on_query_options options = hf_on_query_options();
     options.arg = detail::keep_handler(std::move(handler));
+    options.arg_len = detail::captured_len<F>;
     check(hf_on_query(name, detail::call_reply<F>, options));
 }
 // Takes signals. The handler may wait, and change the workflow's data; wait_until() sees the change. A signal that has a handler
 // cannot be waited for with signal().
-template <class F>
-void on_signal(const char *name, F handler, hf_on_signal_options options = hf_on_signal_options())
+template <class F> void on_signal(const char *name, F handler, hf_on_signal_options options = hf_on_signal_options())
 {
     static_assert(std::is_void_v<detail::result_of<F>>,
                   "holdfast: a signal handler returns nothing, because nobody waits for it; on_update answers");
     options.arg = detail::keep_handler(std::move(handler));
+    options.arg_len = detail::captured_len<F>;
     check(hf_on_signal(name, detail::call_signal<F>, options));
 }
 // Answers updates: with a result, or without one if the handler returns void. The handler may wait, and change the workflow's data.
-template <class F>
-void on_update(const char *name, F handler, hf_on_update_options options = hf_on_update_options())
+template <class F> void on_update(const char *name, F handler, hf_on_update_options options = hf_on_update_options())
 {
     options.arg = detail::keep_handler(std::move(handler));
+    options.arg_len = detail::captured_len<F>;
     check(hf_on_update(name, detail::call_reply<F>, options));
 }
 // The same with a validator, which is called first, with the same input: an update for which it throws is rejected, is not in the history, and
@@ -710,6 +894,7 @@ void on_update(const char *name, F handler, V validator, hf_on_update_options op
     static_assert(std::is_void_v<detail::result_of<V>>,
                   "holdfast: a validator returns nothing; it throws to reject the update");
     options.arg = detail::keep_handler(detail::checked<F, V>{std::move(handler), std::move(validator)});
+    options.arg_len = detail::captured_len<detail::checked<F, V>>;
     options.validator = detail::call_validator<F, V>;
     check(hf_on_update(name, detail::call_checked<F, V>, options));
 }
@@ -785,7 +970,7 @@ class shield
 // Runs a function on the first fiber of a new runtime; returns 0, or prints the failure and returns 1. For main().
 template <class F> int run(F function, hf_runtime_options options = hf_runtime_options())
 {
-    hf_status status = hf_run(detail::call_body<F>, new F(std::move(function)), options);
+    hf_status status = hf_run(detail::call_first<F>, &function, options);
     if (status != HF_OK) {
         std::fprintf(stderr, "%s\n", hf_error_text());
     }
@@ -805,7 +990,7 @@ class execution
     {
         payload out;
         check(hf_result(raw_.get(), out.out()));
-        return detail::take<T>(out);
+        return detail::take<T>(out, "the result of workflow ", hf_execution_id(raw_.get()));
     }
     template <class A> void signal(const char *name, const A &in)
     {
@@ -821,13 +1006,13 @@ class execution
         std::string text = encode(in);
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
-        return detail::take<R>(out);
+        return detail::take<R>(out, "the answer of query ", name);
     }
     template <class R> R query(const char *name)
     {
         payload out;
         check(hf_query(raw_.get(), name, hf_payload_none(), out.out()));
-        return detail::take<R>(out);
+        return detail::take<R>(out, "the answer of query ", name);
     }
     // Runs an update and waits for its end; update<void> has no result, and an update without input has no value: update<int>("close").
     template <class R, class A> R update(const char *name, const A &in)
@@ -835,13 +1020,13 @@ class execution
         std::string text = encode(in);
         payload out;
         check(hf_update(raw_.get(), name, hf_payload_of_json(text.c_str()), out.out()));
-        return detail::take<R>(out);
+        return detail::take<R>(out, "the result of update ", name);
     }
     template <class R> R update(const char *name)
     {
         payload out;
         check(hf_update(raw_.get(), name, hf_payload_none(), out.out()));
-        return detail::take<R>(out);
+        return detail::take<R>(out, "the result of update ", name);
     }
     void cancel()
     {

@@ -110,8 +110,19 @@ typedef struct look {
     const char *where; /* path or key, for messages */
     hf_str text;
     hf_json_found found;
+    char shown[208]; /* `where` for a message */
     char room[ROOM_LEN];
 } look;
+
+/* "'a.b'"; the path "" means all of it. */
+static const char *shown(look *l)
+{
+    if (l->where[0] == '\0') {
+        return "the JSON text";
+    }
+    (void)snprintf(l->shown, sizeof l->shown, "'%.200s'", l->where);
+    return l->shown;
+}
 
 static const char *const KINDS[] = {"nothing", "null", "a boolean", "a number", "a text", "an array", "an object"};
 
@@ -126,11 +137,11 @@ static hf_status open_look(look *l, const char *verb, hf_payload in, const char 
         return hf_fail_at(&l->op, HF_ERR_MISUSE, verb, "%s needs a payload and a path", verb);
     }
     if (in.data == NULL) {
-        return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: '%.200s': the payload is empty", verb, where);
+        return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: %s: the payload is empty", verb, shown(l));
     }
     if (in.encoding == NULL || strncmp(in.encoding, "json/", 5) != 0) {
-        return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: '%.200s': the payload is not JSON, its encoding is %.60s",
-                          verb, where, in.encoding != NULL ? in.encoding : HF_ENCODING_BYTES_TEXT);
+        return hf_fail_at(&l->op, HF_ERR_INVALID, verb, "%s: %s: the payload is not JSON, its encoding is %.60s", verb,
+                          shown(l), in.encoding != NULL ? in.encoding : HF_ENCODING_BYTES_TEXT);
     }
     return HF_OK;
 }
@@ -150,7 +161,7 @@ static hf_status find_steps(look *l, const hf_json_step *steps, size_t count)
     hf_status status = hf_json_find(&inner, l->text, steps, count, &l->arena, &l->found);
     return status == HF_OK
                ? HF_OK
-               : hf_fail_at(&l->op, status, l->verb, "%s: '%.100s': %.300s", l->verb, l->where, inner.message);
+               : hf_fail_at(&l->op, status, l->verb, "%s: %.100s: %.300s", l->verb, shown(l), inner.message);
 }
 
 static hf_status find(look *l, const char *verb, hf_payload in, const char *text)
@@ -181,13 +192,13 @@ static hf_status expect(look *l, hf_json_kind kind)
             "%s: there is no '%.200s': the value at byte %zu, where its first %zu part%s, does not have the next",
             l->verb, l->where, l->found.start, l->found.steps, l->found.steps == 1 ? " leads" : "s lead");
     }
-    return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb, "%s: '%.200s' is %s, not %s, at byte %zu", l->verb, l->where,
+    return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb, "%s: %s is %s, not %s, at byte %zu", l->verb, shown(l),
                       KINDS[l->found.kind], KINDS[kind], l->found.start);
 }
 
 static hf_status too_big(look *l, const char *what)
 {
-    return hf_fail_at(&l->op, HF_ERR_TOO_BIG, l->verb, "%s: '%.200s' is %s, at byte %zu", l->verb, l->where, what,
+    return hf_fail_at(&l->op, HF_ERR_TOO_BIG, l->verb, "%s: %s is %s, at byte %zu", l->verb, shown(l), what,
                       l->found.start);
 }
 
@@ -204,13 +215,12 @@ static hf_status take_text(look *l, size_t capacity, char *ret_text)
     HF_TRY(expect(l, HF_KIND_TEXT));
     hf_str text = l->found.text;
     if (text.len > 0 && memchr(text.data, '\0', text.len) != NULL) {
-        return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb, "%s: '%.200s' is a text with a character of 0, at byte %zu",
-                          l->verb, l->where, l->found.start);
+        return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb, "%s: %s is a text with a character of 0, at byte %zu",
+                          l->verb, shown(l), l->found.start);
     }
     if (text.len >= capacity) {
-        return hf_fail_at(&l->op, HF_ERR_TOO_BIG, l->verb,
-                          "%s: '%.200s' has %zu bytes, there is room for %zu, at byte %zu", l->verb, l->where, text.len,
-                          capacity > 0 ? capacity - 1 : 0, l->found.start);
+        return hf_fail_at(&l->op, HF_ERR_TOO_BIG, l->verb, "%s: %s has %zu bytes, there is room for %zu, at byte %zu",
+                          l->verb, shown(l), text.len, capacity > 0 ? capacity - 1 : 0, l->found.start);
     }
     hf_assert(text.len < capacity);
     if (text.len > 0) {
@@ -230,7 +240,7 @@ static hf_status take_int(look *l, int64_t *ret_number)
     for (; at < raw.len; at++) {
         if (raw.data[at] < '0' || raw.data[at] > '9') {
             return hf_fail_at(&l->op, HF_ERR_INVALID, l->verb,
-                              "%s: '%.200s' is a number with a fraction or an exponent, at byte %zu", l->verb, l->where,
+                              "%s: %s is a number with a fraction or an exponent, at byte %zu", l->verb, shown(l),
                               l->found.start);
         }
         int digit = raw.data[at] - '0';
@@ -243,26 +253,33 @@ static hf_status take_int(look *l, int64_t *ret_number)
     return HF_OK;
 }
 
-/* strtod reads the decimal point of the locale. */
-static char point_of_locale(void)
+/* strtod reads the decimal point of the locale, which may have several bytes. */
+static char *put_point_of_locale(char *to)
 {
-    char text[8];
-    (void)snprintf(text, sizeof text, "%.1f", 0.5);
-    return text[1];
+    char text[16];
+    int len = snprintf(text, sizeof text, "%.1f", 0.5);
+    hf_assert(len > 2 && len < (int)sizeof text);
+    memcpy(to, text + 1, (size_t)len - 2);
+    return to + len - 2;
 }
 
 static hf_status take_real(look *l, double *ret_number)
 {
     HF_TRY(expect(l, HF_KIND_NUMBER));
-    hf_str raw = hf_arena_copy(&l->arena, raw_of(l));
-    if (raw.data == NULL) {
+    hf_str raw = raw_of(l);
+    char *digits = hf_arena_take(&l->arena, raw.len + 16, 1);
+    char *to = digits;
+    if (digits == NULL) {
         return hf_fail_at(&l->op, HF_ERR_NOMEM, l->verb, "%s: no memory", l->verb);
     }
-    char *digits = (char *)(uintptr_t)raw.data;
-    char *point = memchr(digits, '.', raw.len);
-    if (point != NULL) {
-        *point = point_of_locale();
+    for (size_t i = 0; i < raw.len; i++) {
+        if (raw.data[i] == '.') {
+            to = put_point_of_locale(to);
+        } else {
+            *to++ = raw.data[i];
+        }
     }
+    *to = '\0';
     double number = strtod(digits, NULL);
     if (isinf(number)) {
         return too_big(l, "a number that does not fit a double");
@@ -365,10 +382,14 @@ static void put_real(hf_json *json, double value)
             break;
         }
     }
-    for (char *c = text; *c != '\0'; c++) {
+    char *to = text;
+    for (const char *c = text; *c != '\0'; c++) {
         bool is_usual = (*c >= '0' && *c <= '9') || *c == '-' || *c == '+' || *c == 'e';
-        *c = is_usual ? *c : '.';
+        if (is_usual || to == text || to[-1] != '.') { /* a point may have several bytes */
+            *to++ = is_usual ? *c : '.';
+        }
     }
+    *to = '\0';
     hf_json_raw(json, text, strlen(text));
 }
 

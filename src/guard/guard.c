@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
@@ -38,7 +39,7 @@
 
 #define EXPORT __attribute__((visibility("default"), noinline))
 
-enum { PLACE_LEN = 400, HINTS_MAX = 64 };
+enum { PLACE_LEN = 400, HINTS_MAX = 64, FRAMES_MAX = 24 };
 
 /* The next function of this name. A union, since C does not convert between pointers to objects and to functions. */
 #define REAL(result, name, params)                \
@@ -60,41 +61,92 @@ static _Thread_local int inside; /* the guard itself calls libc */
 
 REAL(FILE *, popen, (const char *command, const char *mode))
 
-/* "order.c:31" by addr2line; false: it does not know. */
-static bool ask_addr2line(const char *object, uintptr_t offset, char *place)
+/* The standard library of C++: its headers, and its shared objects. A place in it says nothing about the workflow. */
+static bool is_of_cpp(const char *path)
+{
+    return strstr(path, "/include/c++/") != NULL || strstr(path, "/libstdc++.so") != NULL ||
+           strstr(path, "/libc++.so") != NULL;
+}
+
+typedef enum whose {
+    KNOWN,   /* a file and a line */
+    UNKNOWN, /* there is no debug information, or no addr2line */
+    OF_CPP   /* code of the standard library of C++ */
+} whose;
+
+/* "order.c:31" by addr2line, which also tells the calls that were inlined there: the innermost that is not of the standard library. */
+static whose ask_addr2line(const char *object, uintptr_t offset, char *place)
 {
     char command[2 * PLACE_LEN];
+    char line[2 * PLACE_LEN];
+    whose found = UNKNOWN;
     find_popen();
-    if (strpbrk(object, "'\\") != NULL || snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%lx 2>/dev/null",
+    if (strpbrk(object, "'\\") != NULL || snprintf(command, sizeof command, "addr2line -i -e '%s' 0x%lx 2>/dev/null",
                                                    object, (unsigned long)offset) >= (int)sizeof command) {
-        return false;
+        return UNKNOWN;
     }
     FILE *answer = real_popen != NULL ? real_popen(command, "r") : NULL;
-    bool is_known = answer != NULL && fgets(place, PLACE_LEN, answer) != NULL && strncmp(place, "??", 2) != 0;
+    while (answer != NULL && fgets(line, sizeof line, answer) != NULL) {
+        line[strcspn(line, " \n")] = '\0'; /* a discriminator may follow */
+        if (found == KNOWN || line[0] == '?' || strstr(line, ":?") != NULL) {
+            continue;
+        }
+        const char *slash = strrchr(line, '/');
+        found = is_of_cpp(line) ? OF_CPP : KNOWN;
+        (void)snprintf(place, PLACE_LEN, "%.*s", PLACE_LEN - 1, slash != NULL ? slash + 1 : line);
+    }
     if (answer != NULL) {
         (void)pclose(answer);
     }
-    if (is_known) {
-        place[strcspn(place, " \n")] = '\0'; /* a discriminator may follow */
-    }
-    return is_known && strstr(place, ":?") == NULL;
+    return found;
 }
 
-static void find_place(const void *address, char *place)
+/* `place` has something in any case. */
+static whose find_place_of(const void *address, char *place)
 {
     Dl_info info;
     uintptr_t at = (uintptr_t)address - 1; /* inside the call, not behind it */
     if (dladdr((const void *)at, &info) == 0 || info.dli_fname == NULL) {
         (void)snprintf(place, PLACE_LEN, "address %p", address);
-        return;
+        return UNKNOWN;
     }
     uintptr_t offset = at - (uintptr_t)info.dli_fbase;
-    bool is_program = info.dli_fbase != NULL && offset < at && ask_addr2line(info.dli_fname, offset, place);
-    if (!is_program && !ask_addr2line(info.dli_fname, at, place)) { /* a program at a fixed address has no offset */
+    whose found = UNKNOWN;
+    if (is_of_cpp(info.dli_fname)) {
+        found = OF_CPP;
+    } else if (info.dli_fbase != NULL && offset < at) {
+        found = ask_addr2line(info.dli_fname, offset, place);
+    }
+    if (found == UNKNOWN) {
+        found = ask_addr2line(info.dli_fname, at, place); /* a program at a fixed address has no offset */
+    }
+    if (found == UNKNOWN || is_of_cpp(info.dli_fname)) {
         const char *slash = strrchr(info.dli_fname, '/');
         (void)snprintf(place, PLACE_LEN, "%s+0x%lx in %s", info.dli_sname != NULL ? info.dli_sname : "a function",
                        (unsigned long)(info.dli_saddr != NULL ? at - (uintptr_t)info.dli_saddr : offset),
                        slash != NULL ? slash + 1 : info.dli_fname);
+    }
+    return found;
+}
+
+/* The place of the call; if the standard library of C++ has made it, the place that called that. */
+static void find_place(const void *address, char *place)
+{
+    void *frames[FRAMES_MAX];
+    char outer[PLACE_LEN];
+    if (find_place_of(address, place) != OF_CPP) {
+        return;
+    }
+    int count = backtrace(frames, FRAMES_MAX);
+    int i = 0;
+    while (i < count && frames[i] != address) {
+        i++;
+    }
+    for (i++; i < count; i++) {
+        if (find_place_of(frames[i], outer) != OF_CPP) {
+            (void)snprintf(place, PLACE_LEN, "%s", outer);
+            return;
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INPUT_LEN_MAX = 4 << 20 };
 
@@ -64,7 +65,15 @@ bool hf_input_read(const char *word, hf_input *ret_input)
     hf_op_init(&op);
     if (memchr(text, '\0', len) != NULL ||
         hf_json_check(&op, hf_str_of_len(text, len), hf_env_memory(hf_env_posix())) != HF_OK) {
-        (void)hf_complain(0, "the input is not JSON: %s", op.status != HF_OK ? op.message : "it has a byte of 0");
+        const char *why = op.status != HF_OK ? op.message : "it has a byte of 0";
+        size_t no_json = strncmp(why, "no JSON: ", 9) == 0 ? 9 : 0;
+        static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_- ";
+        if (ret_input->owned == NULL && word[strspn(word, LETTERS)] == '\0') {
+            (void)hf_complain(0, "the input is not JSON: %s; a text has quotes in JSON: '\"%.40s\"'", why + no_json,
+                              word);
+        } else {
+            (void)hf_complain(0, "the input is not JSON: %s", why + no_json);
+        }
         free(ret_input->owned);
         ret_input->owned = NULL;
         return false;
@@ -194,6 +203,11 @@ static int put_started(const hf_tool_args *args, const hf_execution *run)
 /* Verbs that only say that it was done. */
 static int put_done(const hf_tool_args *args, hf_status status)
 {
+    if (status == HF_ERR_NOT_FOUND &&
+        strcmp(hf_reason_of(hf_error_text()), "workflow execution already completed") == 0) {
+        return hf_complain(hf_exit_of(status), "%s has ended already",
+                           args->words[1]); /* Temporal's words name nothing */
+    }
     return hf_put_done(args, "workflowId", hf_told(status));
 }
 
@@ -203,6 +217,10 @@ static int put_done(const hf_tool_args *args, hf_status status)
 static int begin(hf_tool_target *target, const hf_tool_args *args, const char *needs_worker, hf_execution **ret_run)
 {
     int code = hf_target_find(target, args);
+    if (code == HF_EXIT_CANNOT_OPEN && ret_run == NULL && target->path != NULL && access(target->path, F_OK) != 0) {
+        (void)hf_complain(0, "a worker makes the file: holdfast worker %s --plugin x.so --queue %s", target->path,
+                          args->queue != NULL ? args->queue : "default");
+    }
     if (code == HF_EXIT_FINE && needs_worker != NULL && target->kind == HF_TARGET_REST) {
         return hf_complain(HF_EXIT_CANNOT_OPEN, "no program has %s open, and %s: start the program that works on it",
                            target->path, needs_worker);
@@ -417,12 +435,27 @@ int hf_cmd_update(const hf_tool_args *args)
     return ask(args, true);
 }
 
+/* A cancel of a workflow that has ended is fine (0), as hf_cancel and Temporal have it: a script may repeat it, and need not win a race
+ * against the end. People are told that nothing was left to cancel. `terminate` and `signal` want to change the run, and so they exit with 4. */
 int hf_cmd_cancel(const hf_tool_args *args)
 {
     hf_tool_target target;
     hf_execution *run = NULL;
+    hf_description *before = NULL;
     int code = begin(&target, args, NULL, &run);
-    return code == HF_EXIT_FINE ? end(&target, run, put_done(args, hf_cancel(run, .reason = args->reason))) : code;
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    if (hf_describe(run, &before) != HF_OK) {
+        before = NULL; /* a key may not allow it; hf_cancel says what is wrong otherwise */
+    }
+    code = put_done(args, hf_cancel(run, .reason = args->reason));
+    if (code == HF_EXIT_FINE && before != NULL && before->closed.ns != 0) {
+        (void)hf_complain(0, "%s had ended already (%s), so nothing was canceled", args->words[1],
+                          hf_workflow_status_name(before->status));
+    }
+    hf_description_free(before);
+    return end(&target, run, code);
 }
 
 int hf_cmd_terminate(const hf_tool_args *args)

@@ -2,6 +2,7 @@
  * and copies files. Results go to stdout, everything else to stderr; the exit
  * codes are in tool.h. */
 #include "main/author.h"
+#include "main/help.h"
 #include "main/report.h"
 #include "main/target.h"
 
@@ -90,7 +91,7 @@ static const hf_tool_command COMMANDS[] = {
      "jnrw",
      2,
      2,
-     "ask a workflow to end: its cleanup runs",
+     "ask a workflow to end: its cleanup runs; one that has ended stays as it is",
      hf_cmd_cancel,
      NULL},
     {{"terminate", NULL},
@@ -337,7 +338,8 @@ static const hf_tool_command COMMANDS[] = {
      NULL,
      hf_cmd_replay},
     {{"sim", NULL},
-     "--plugin x.so NAME [--input JSON] [--signal NAME[=JSON] ...] [--seeds N] [--json]",
+     "--plugin x.so NAME [--input JSON] [--signal NAME[=JSON] ...] [--seeds N] [--play PLAY] [--no-guard] [--verbose] "
+     "[--json]",
      "",
      0,
      0,
@@ -346,7 +348,7 @@ static const hf_tool_command COMMANDS[] = {
      hf_cmd_sim},
     {{"limits", NULL}, "[--markdown | --json]", "", 0, 0, "all limits in one table", NULL, hf_cmd_limits},
     {{"key", "add"},
-     "--keys FILE --permissions NS:ROLE,... [--days N] [--json]",
+     "--keys FILE --permissions NS:ROLE,... [--days N] [--label WORD] [--json]",
      "",
      0,
      0,
@@ -357,47 +359,10 @@ static const hf_tool_command COMMANDS[] = {
     {{"key", "revoke"}, "--keys FILE ID [--json]", "", 0, 0, "makes a key invalid", NULL, hf_cmd_key_revoke},
 };
 
-static const char FOOT[] =
-    "\nTARGET is a file, or a server: temporal://HOST:PORT, or @ for the one that HOLDFAST_ADDRESS or\n"
-    "~/.config/holdfast/config names. If a running program has the file open, holdfast asks that program.\n"
-    "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open or reach, 4 not found,\n"
-    "5 not allowed, 6 conflict.\n";
-
-enum { USAGE_WIDTH = 62 };
-
-static void put_usage(FILE *to, const hf_tool_command *command)
+const hf_tool_command *hf_commands(size_t *ret_count)
 {
-    char line[200];
-    (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
-                   command->names[1] != NULL ? command->names[1] : "", command->usage);
-    const char *gap = strlen(line) > USAGE_WIDTH ? "\n      " : " "; /* a long one has its brief on the next line */
-    (void)fprintf(to, "  holdfast %-*s%s%s\n", gap[0] == ' ' ? USAGE_WIDTH : 0, line, gap, command->brief);
-}
-
-static int usage(FILE *to, int code)
-{
-    (void)fprintf(to, "holdfast %s: durable workflows in a file\n\n", hf_version());
-    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        put_usage(to, &COMMANDS[i]);
-    }
-    (void)fputs(FOOT, to);
-    return code;
-}
-
-/* The commands as a list of mdoc(7): the build makes them a part of holdfast(1). */
-static int usage_mdoc(void)
-{
-    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        const hf_tool_command *command = &COMMANDS[i];
-        (void)printf(".It Ic %s%s%s\n", command->names[0], command->names[1] != NULL ? " " : "",
-                     command->names[1] != NULL ? command->names[1] : "");
-        for (const char *at = command->usage; *at != '\0'; at++) {
-            (void)printf("%s%c", *at == '-' ? "\\" : "", *at);
-        }
-        (void)printf("%s%c%s.\n", command->usage[0] != '\0' ? "\n.br\n" : "", command->brief[0] & ~0x20,
-                     command->brief + 1);
-    }
-    return HF_EXIT_FINE;
+    *ret_count = HF_COUNT_OF(COMMANDS);
+    return COMMANDS;
 }
 
 static const hf_tool_command *find(int argc, char **argv, int *ret_used)
@@ -430,7 +395,7 @@ static int no_command(int argc, char **argv)
 {
     const char *group = argc > 1 && is_group(argv[1]) ? argv[1] : NULL;
     if (argc == 1) {
-        return usage(stderr, HF_EXIT_USAGE);
+        return hf_help(stderr, HF_EXIT_USAGE);
     }
     if (group != NULL && argc == 2) {
         (void)hf_complain(0, "%s needs a subcommand:", group);
@@ -441,7 +406,7 @@ static int no_command(int argc, char **argv)
     }
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
         if (strcmp(group, COMMANDS[i].names[0]) == 0) {
-            put_usage(stderr, &COMMANDS[i]);
+            hf_help_line(stderr, &COMMANDS[i]);
         }
     }
     return HF_EXIT_USAGE;
@@ -517,12 +482,22 @@ static int take_option(const hf_tool_command *command, const char *word, char *n
     return 0;
 }
 
+/* -o and --json are options; - is stdin, and -7 is a number that some verb takes. */
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && strchr("0123456789", word[1]) == NULL;
+}
+
 static bool parse(const hf_tool_command *command, int argc, char **argv, int at, hf_tool_args *args)
 {
     /* Words that were looked at are not needed any more, so that their places hold the values of --id and --data. */
     *args = (hf_tool_args){.namespace_ = "default", .each = argv};
+    bool is_over = false;
     while (at < argc) {
-        if (argv[at][0] == '-' && argv[at][1] != '\0') {
+        if (!is_over && strcmp(argv[at], "--") == 0) {
+            is_over = true; /* only words follow */
+            at++;
+        } else if (!is_over && is_option(argv[at])) {
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
             if (taken == 0) {
                 bool is_last = at + 1 == argc && take_option(command, argv[at], argv[at], args) > 0;
@@ -544,63 +519,6 @@ static bool parse(const hf_tool_command *command, int argc, char **argv, int at,
     return true;
 }
 
-/* ---- Made from the table ------------------------------------------------------------------------------------------------ */
-
-/* Calls `with` for each option of a usage line: "--json". */
-static void each_option(const hf_tool_command *command, void (*with)(const char *word, int len))
-{
-    for (const char *at = strstr(command->usage, "--"); at != NULL; at = strstr(at + 2, "--")) {
-        with(at, (int)strcspn(at, " ]|"));
-    }
-}
-
-static void put_word(const char *word, int len)
-{
-    (void)printf("%.*s ", len, word);
-}
-
-int hf_cmd_completion(const hf_tool_args *args)
-{
-    (void)args;
-    (void)printf("# bash completion of holdfast %s: source <(holdfast completion)\n_holdfast()\n{\n    local "
-                 "cur=${COMP_WORDS[COMP_CWORD]} words=\n"
-                 "    case \"$COMP_CWORD:${COMP_WORDS[1]}:${COMP_WORDS[2]}\" in\n    1:*) words=\"",
-                 hf_version());
-    const char *last = "";
-    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        if (strcmp(COMMANDS[i].names[0], last) != 0) {
-            (void)printf("%s ", COMMANDS[i].names[0]);
-        }
-        last = COMMANDS[i].names[0];
-    }
-    (void)printf("\" ;;\n");
-    last = "";
-    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        if (COMMANDS[i].names[1] == NULL || strcmp(COMMANDS[i].names[0], last) == 0) {
-            continue;
-        }
-        last = COMMANDS[i].names[0];
-        (void)printf("    2:%s:*) words=\"", last);
-        for (size_t k = i; k < HF_COUNT_OF(COMMANDS); k++) {
-            if (strcmp(COMMANDS[k].names[0], last) == 0 && COMMANDS[k].names[1] != NULL) {
-                (void)printf("%s ", COMMANDS[k].names[1]);
-            }
-        }
-        (void)printf("\" ;;\n");
-    }
-    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        (void)printf("    *:%s:%s) words=\"", COMMANDS[i].names[0],
-                     COMMANDS[i].names[1] != NULL ? COMMANDS[i].names[1] : "*");
-        each_option(&COMMANDS[i], put_word);
-        (void)printf("\" ;;\n");
-    }
-    (void)printf("    esac\n    if [[ $cur == -* || -n $words && $COMP_CWORD -lt 3 ]]; then\n"
-                 "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n    fi\n"
-                 "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames "
-                 "-F _holdfast holdfast\n");
-    return HF_EXIT_FINE;
-}
-
 int hf_cmd_version(const hf_tool_args *args)
 {
     if (args != NULL && args->json) {
@@ -611,14 +529,40 @@ int hf_cmd_version(const hf_tool_args *args)
     return HF_EXIT_FINE;
 }
 
+/* holdfast help VERB; argv[0] is passed over. */
+static int help_of(int argc, char **argv)
+{
+    int used = 0;
+    const hf_tool_command *command = find(argc, argv, &used);
+    if (command != NULL) {
+        hf_help_command(command);
+        return HF_EXIT_FINE;
+    }
+    return argc == 2 && is_group(argv[1]) ? hf_help_group(argv[1]) : no_command(argc, argv);
+}
+
+/* Also behind other words, as people append it to what they have typed. */
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (hf_help_asked(argv[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     int used = 0;
     if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--mdoc") == 0) {
-        return usage_mdoc();
+        return hf_help_mdoc();
     }
-    if (argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return usage(stdout, HF_EXIT_FINE);
+    if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--mdoc-words") == 0) {
+        return hf_help_mdoc_words();
+    }
+    if (argc > 1 && (strcmp(argv[1], "help") == 0 || hf_help_asked(argv[1]))) {
+        return argc > 2 ? help_of(argc - 1, argv + 1) : hf_help(stdout, HF_EXIT_FINE);
     }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         return hf_cmd_version(NULL);
@@ -629,13 +573,17 @@ int main(int argc, char **argv)
     const hf_tool_command *command = find(argc, argv, &used);
     hf_tool_args args;
     if (command == NULL) {
-        return no_command(argc, argv);
+        return argc == 3 && hf_help_asked(argv[2]) ? help_of(2, argv) : no_command(argc, argv);
+    }
+    if (asks_help(argc - used, argv + used)) {
+        hf_help_command(command);
+        return HF_EXIT_FINE;
     }
     if (command->run_raw != NULL) {
         return command->run_raw(argc - used, argv + used);
     }
     if (!parse(command, argc, argv, used, &args)) {
-        put_usage(stderr, command);
+        hf_help_line(stderr, command);
         return HF_EXIT_USAGE;
     }
     const char *named = args.word_count > 0 && !args.has_namespace ? hf_target_namespace(args.words[0]) : NULL;

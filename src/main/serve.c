@@ -441,11 +441,6 @@ int hf_cmd_serve(int argc, char **argv)
     hf_serving s = {0};
     hf_op op;
     hf_op_init(&op);
-    if (argc == 1 && strcmp(argv[0], "--help") == 0) {
-        (void)printf("holdfast serve: a database behind a port, for the SDKs of Temporal\n\n");
-        hf_settings_help();
-        return HF_EXIT_FINE;
-    }
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     int code = HF_EXIT_USAGE;
     if (hf_settings_read(&op, &settings, &arena, argc, argv) == HF_OK && take_settings(&op, &settings, &s) == HF_OK) {

@@ -118,7 +118,7 @@ int hf_cmd_why(const hf_tool_args *args);        /* why.c */
 int hf_show_follow(const hf_tool_args *args);    /* follow.c: show --follow */
 int hf_list_stuck(const hf_tool_args *args);     /* stuck.c: list --stuck */
 int hf_cmd_top(const hf_tool_args *args);        /* top.c */
-int hf_cmd_completion(const hf_tool_args *args); /* main.c */
+int hf_cmd_completion(const hf_tool_args *args); /* help.c */
 int hf_cmd_serve(int argc, char **argv);         /* serve.c */
 int hf_cmd_start_dev(int argc, char **argv);     /* serve.c */
 bool hf_is_port(const char *word);               /* serve.c: `holdfast PORT` */

@@ -105,7 +105,21 @@ static bool is_waited_for(const hf_wf *wf, const char *name)
     return false;
 }
 
-static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const char *name, const hf_wf_handler *from)
+/* Whether an address of this stack is among the bytes at `arg`: what a lambda of C++ has captured by reference. */
+static bool leads_to_stack(const void *arg, size_t len)
+{
+    for (size_t at = 0; arg != NULL && at + sizeof(void *) <= len; at += sizeof(void *)) {
+        const void *word = NULL;
+        memcpy(&word, (const char *)arg + at, sizeof word);
+        if (hf_wf_is_on_stack(word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const char *name, const hf_wf_handler *from,
+                        size_t arg_len)
 {
     if (wf == NULL || (from->signal == NULL && from->reply == NULL)) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a function, and can only be called in a workflow",
@@ -122,6 +136,12 @@ static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const
             "hf_workflow_alloc",
             verb);
     }
+    if (leads_to_stack(from->arg, arg_len)) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                            "%s: the handler of '%.100s' refers to the stack of this fiber, and may run when that is "
+                            "gone: let it capture what holdfast::keep() or hf_workflow_alloc returned",
+                            verb, name != NULL ? name : "all names");
+    }
     if (from->signal != NULL && name != NULL && is_waited_for(wf, name)) {
         return hf_refuse_at(
             self, HF_ERR_MISUSE, verb,
@@ -133,9 +153,9 @@ static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const
 }
 
 static hf_status add(hf_fiber *self, hf_wf *wf, const char *verb, hf_wf_handler_kind kind, const char *name,
-                     const hf_wf_handler *from)
+                     const hf_wf_handler *from, size_t arg_len)
 {
-    HF_TRY(refuse(self, wf, verb, name, from));
+    HF_TRY(refuse(self, wf, verb, name, from, arg_len));
     size_t len = name != NULL ? strlen(name) : 0;
     hf_wf_handler *handler =
         wf->worker->memory.allocate(wf->worker->memory.state, sizeof *handler + len + 1, _Alignof(hf_wf_handler));
@@ -168,7 +188,7 @@ hf_status hf_on_signal_with(const char *name, hf_signal_handler handler, const h
     HF_OPTIONS(hf_on_signal_options, options, hf_on_signal);
     HF_VERB_ENTER(self, hf_on_signal, NULL);
     hf_wf_handler from = {.signal = handler, .arg = options->arg, .may_be_left = options->may_be_left};
-    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_signal", HF_WF_ON_SIGNAL, name, &from));
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_signal", HF_WF_ON_SIGNAL, name, &from, options->arg_len));
 }
 
 hf_status hf_on_query_with(const char *name, hf_reply_handler handler, const hf_on_query_options *options)
@@ -176,7 +196,7 @@ hf_status hf_on_query_with(const char *name, hf_reply_handler handler, const hf_
     HF_OPTIONS(hf_on_query_options, options, hf_on_query);
     HF_VERB_ENTER(self, hf_on_query, NULL);
     hf_wf_handler from = {.reply = handler, .arg = options->arg};
-    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_query", HF_WF_ON_QUERY, name, &from));
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_query", HF_WF_ON_QUERY, name, &from, options->arg_len));
 }
 
 hf_status hf_on_update_with(const char *name, hf_reply_handler handler, const hf_on_update_options *options)
@@ -185,7 +205,7 @@ hf_status hf_on_update_with(const char *name, hf_reply_handler handler, const hf
     HF_VERB_ENTER(self, hf_on_update, NULL);
     hf_wf_handler from = {
         .reply = handler, .arg = options->arg, .validator = options->validator, .may_be_left = options->may_be_left};
-    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_update", HF_WF_ON_UPDATE, name, &from));
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_update", HF_WF_ON_UPDATE, name, &from, options->arg_len));
 }
 
 /* ---- Under way --------------------------------------------------------------------------------------------------- */
@@ -202,19 +222,32 @@ const char *hf_update_id(void)
     return handling != NULL ? handling->update_id : NULL;
 }
 
-/* Whether no handling but `mine` is under way. Handlers that wait for this themselves do not wait for each other: they go on
- * when all that are left wait. */
-static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
+/* A handling that is under way, not counting `mine`; NULL: none. Handlers that wait for this themselves do not wait for each
+ * other: they go on when all that are left wait. */
+static const hf_wf_handling *busy(const hf_wf *wf, const hf_wf_handling *mine)
 {
     bool passes_waiting = mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS);
     HF_LIST_EACH(node, &wf->handlings)
     {
         const hf_wf_handling *handling = HF_CONTAINER_CONST(node, hf_wf_handling, node);
         if (handling != mine && handling->is_counted && !(passes_waiting && handling->idle_waits > 0)) {
-            return false;
+            return handling;
         }
     }
-    return true;
+    return NULL;
+}
+
+static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
+{
+    return busy(wf, mine) == NULL;
+}
+
+static hf_status still_busy(hf_fiber *self, const hf_wf *wf, const hf_wf_handling *mine)
+{
+    const hf_wf_handling *handling = busy(wf, mine);
+    return hf_refuse_at(self, HF_ERR_TIMEOUT, "hf_handlers_wait",
+                        "hf_handlers_wait: the handler of '%.100s' has not returned in time",
+                        handling != NULL ? handling->name : "");
 }
 
 static bool abort_idle(hf_wait *wait)
@@ -245,7 +278,7 @@ static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine, cons
 {
     bool is_over = is_idle(wf, mine);
     if (!is_over && options->timeout.ns < 0) { /* it only looks, so that nobody may go on because of it */
-        return hf_refuse(self, HF_ERR_TIMEOUT, "the timeout of hf_handlers_wait is over");
+        return still_busy(self, wf, mine);
     }
     if (mine != NULL && hf_wf_plays_by(wf, HF_WF_RULE_WAITS)) {
         mine->idle_waits++;
@@ -258,6 +291,7 @@ static hf_status wait_idle(hf_fiber *self, hf_wf *wf, hf_wf_handling *mine, cons
         hf_list_push_back(&wf->idle_waits, &wait.node);
         status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
         hf_assert(!hf_node_is_linked(&wait.node)); /* it is on this stack */
+        status = status == HF_ERR_TIMEOUT ? still_busy(self, wf, mine) : status;
     }
     if (mine != NULL && mine->idle_waits > 0) {
         mine->idle_waits--;

@@ -7,6 +7,8 @@
 #include "fiber/verbs.h"
 #include "history/limits.h"
 
+#include <stdio.h>
+
 static bool abort_signal(hf_wait *wait)
 {
     bool claimed = hf_node_is_linked(&wait->node);
@@ -159,6 +161,19 @@ static hf_status check_any(hf_fiber *self, const hf_wf *wf, const any_wait *any,
     return HF_OK;
 }
 
+/* The timeout is over: all names are told, so far as a message has room. */
+static hf_status none_has_come(hf_fiber *self, const any_wait *any)
+{
+    char list[HF_MESSAGE_LEN_MAX / 2];
+    size_t len = 0;
+    for (size_t i = 0; i < any->count && len < sizeof list; i++) {
+        int more = snprintf(list + len, sizeof list - len, "%s'%.100s'", i > 0 ? ", " : "", any->names[i]);
+        len += more > 0 ? (size_t)more : 0;
+    }
+    return hf_refuse_at(self, HF_ERR_TIMEOUT, ANY.verb, "%s on %s%s: %s", ANY.verb, list,
+                        len < sizeof list ? "" : "...", hf_status_text(HF_ERR_TIMEOUT));
+}
+
 hf_status hf_signal_wait_any_with(const char *const *names, size_t count, size_t *ret_idx, hf_payload *ret_out,
                                   const hf_wait_options *options)
 {
@@ -174,6 +189,7 @@ hf_status hf_signal_wait_any_with(const char *const *names, size_t count, size_t
         hf_list_push_back(&wf->signal_waits, &any.wait.node);
         status = hf_park(self, &any.wait, hf_wait_deadline(self, self->rt, options));
         hf_assert(!hf_node_is_linked(&any.wait.node)); /* the same */
+        status = status == HF_ERR_TIMEOUT ? none_has_come(self, &any) : status;
         signal = any.wait.value;
     }
     if (status == HF_OK) {

@@ -10,6 +10,8 @@
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 
+#include <string.h>
+
 _Static_assert(sizeof(hf_wf_until) <= sizeof(hf_until) && _Alignof(hf_wf_until) <= _Alignof(hf_until),
                "hf_until has room for what lies in it");
 
@@ -39,6 +41,8 @@ hf_status hf_until_begin(hf_until *until, const hf_wait_options *options)
         hf_leave(self);
     }
     u->is_past = options->timeout.ns < 0;
+    u->file = options->file;
+    u->line = options->line;
     if (options->timeout.ns > 0 && options->timeout.ns != INT64_MAX) {
         HF_TRY(hf_scope_open_with(&u->scope, &(hf_scope_options){.size = sizeof(hf_scope_options),
                                                                  .name = "hf_wait_until",
@@ -48,6 +52,16 @@ hf_status hf_until_begin(hf_until *until, const hf_wait_options *options)
     }
     hf_crew_self_reads(true);
     return HF_OK;
+}
+
+/* The sentence names the place: the condition itself has no name. */
+static hf_status is_over(const hf_wf_until *u)
+{
+    const char *file = u->file != NULL ? strrchr(u->file, '/') : NULL;
+    file = file != NULL ? file + 1 : u->file;
+    return file != NULL ? hf_raise(HF_ERR_TIMEOUT, "hf_wait_until at %s:%d: the condition has not become true in time",
+                                   file, u->line)
+                        : hf_raise(HF_ERR_TIMEOUT, "hf_wait_until: the condition has not become true in time");
 }
 
 static bool abort_until(hf_wait *wait)
@@ -84,8 +98,7 @@ hf_status hf_until_next(hf_until *until)
     }
     hf_crew_self_reads(false);
     HF_VERB_ENTER(self, hf_until_next, NULL);
-    hf_status status = u->is_past ? hf_refuse(self, HF_ERR_TIMEOUT, "the timeout of hf_wait_until is over")
-                                  : hf_may_wait(self, "hf_wait_until");
+    hf_status status = u->is_past ? is_over(u) : hf_may_wait(self, "hf_wait_until");
     if (status == HF_OK) {
         hf_wait_init(&u->wait, self, &UNTIL, u, "");
         enlist(u);
@@ -106,7 +119,7 @@ hf_status hf_until_end(hf_until *until, hf_status status)
     if (u->scope != NULL) {
         hf_status joined = hf_join(u->scope);
         if (status == HF_ERR_CANCELED && joined == HF_ERR_TIMEOUT) {
-            status = HF_ERR_TIMEOUT; /* the sentence is that of the join */
+            status = is_over(u);
         }
         HF_IGNORE(hf_scope_close(u->scope));
     }

@@ -255,10 +255,12 @@ typedef struct hf_wf_handling {
 /* A fiber in hf_wait_until. Lies in its hf_until. */
 typedef struct hf_wf_until {
     hf_wf *wf;
-    hf_node node;    /* in wf->untils, while it waits */
-    uint64_t number; /* by the beginning of the wait */
-    hf_scope *scope; /* for its bound; NULL = none */
-    bool is_past;    /* its bound was over when it began */
+    hf_node node;     /* in wf->untils, while it waits */
+    uint64_t number;  /* by the beginning of the wait */
+    hf_scope *scope;  /* for its bound; NULL = none */
+    bool is_past;     /* its bound was over when it began */
+    const char *file; /* where the call is, for the sentence; may be NULL */
+    int line;
     hf_wait wait;
 } hf_wf_until;
 

@@ -39,10 +39,22 @@ if(NOT HF_SANITIZE)
     hf_test(cpp/plugin TIMEOUT 300 LABELS plainonly COMMAND cpp_plugin_host $<TARGET_FILE:cpp_plugin>)
 endif()
 
+# The guard, in front of the standard library of C++; with and without calls that are inlined.
+if(NOT HF_SANITIZE AND TARGET holdfast_guard)
+    foreach(level 0 1)
+        add_executable(cpp_guard_${level} "${CMAKE_CURRENT_LIST_DIR}/guard.cpp")
+        target_compile_options(cpp_guard_${level} PRIVATE ${cxx_flags} -g -O${level})
+        target_include_directories(cpp_guard_${level} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+        target_link_libraries(cpp_guard_${level} PRIVATE holdfast)
+        hf_test(cpp/guard_${level} TIMEOUT 120 LABELS plainonly
+                COMMAND ${CMAKE_COMMAND} -E env LD_PRELOAD=$<TARGET_FILE:holdfast_guard> $<TARGET_FILE:cpp_guard_${level}>)
+    endforeach()
+endif()
+
 # The wrapper also as C++20.
-foreach(name wrapper handlers)
+foreach(name wrapper handlers values)
     add_executable(test_cpp_${name}_20 "${CMAKE_CURRENT_LIST_DIR}/${name}_test.cpp")
-    target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20)
+    target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20 -O0) # and as newcomers compile
     target_link_libraries(test_cpp_${name}_20 PRIVATE holdfast_static hf_flags)
     hf_test(cpp/${name}_20 TIMEOUT 300 LABELS threads COMMAND $<TARGET_FILE:test_cpp_${name}_20>)
 endforeach()

@@ -3,16 +3,31 @@
 set -euo pipefail
 cxx=$1 headers=$2
 
+# The headers are compiled once for each standard.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+flags=(-Wall -Wextra -Werror -I"$headers")
+for standard in 17 20; do
+    cat >"$scratch/head$standard.hpp" <<'END'
+#include <holdfast/holdfast.hpp>
+using namespace std::chrono_literals;
+struct point {
+    int x;
+};
+END
+    "$cxx" -x c++-header -std=c++$standard "${flags[@]}" "$scratch/head$standard.hpp" -o "$scratch/head$standard.hpp.gch"
+done
+
 # compile BODY: the errors of the compiler for a file with this function body, as C++17 and C++20.
 compile()
 {
     local standard
     for standard in 17 20; do
-        printf '#include <holdfast/holdfast.hpp>\nusing namespace std::chrono_literals;\nstruct point { int x; };\n
-                void body(hf_worker *worker, holdfast::service &service, holdfast::execution &run);\n
+        printf 'void body(hf_worker *worker, holdfast::service &service, holdfast::execution &run);
                 void body(hf_worker *worker, holdfast::service &service, holdfast::execution &run)
                 { (void)worker; (void)service; (void)run; %s }\n' "$1" |
-            LC_ALL=C "$cxx" -x c++ -std=c++$standard -Wall -Wextra -Werror -I"$headers" -fsyntax-only - 2>&1 || echo "refused as C++$standard"
+            LC_ALL=C "$cxx" -x c++ -std=c++$standard "${flags[@]}" -include "$scratch/head$standard.hpp" -fsyntax-only - 2>&1 ||
+            echo "refused as C++$standard"
     done
 }
 

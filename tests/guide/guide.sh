@@ -2,7 +2,7 @@
 # The programs of the guide are programs: guide.sh FOLDER HEADERS LIBRARY-FLAGS HOLDFAST SCRATCH CC CXX. Each block of README.md and docs/guide that
 # begins with ```c run or ```cpp run is compiled and run; a block ```sh run is run by bash, in a folder of its own page, where `holdfast` and
 # what the blocks before it have made can be found. A block that follows ```c file=NAME is written to that file of the folder;
-# such files are plugins, and are compiled.
+# such files are plugins, and are compiled. Commands that are not played are at least there, with their options.
 #
 # Any other block ```c is a fragment, and is compiled: what begins with static, typedef or # stands in the file, the rest in a function of it, and a line
 # "... words ..." is a comment. Variables and functions that a page does not show are in PAGE.h of this folder. Quotes of
@@ -104,6 +104,26 @@ for page in "$source"/README.md "$source"/docs/guide/*.md; do
         printf '%s %s\n' "$name" "$block"
     done
 done
+# Commands that are not played, in the text and in other blocks: `holdfast VERB` has a help, which shows each option; `./dev VERB` is one of its commands.
+commands=0
+while IFS= read -r line; do
+    read -r _ verb second _ <<<"$line"
+    [[ $verb =~ ^[a-z-]+$ && $verb != help ]] || continue # `holdfast warning: ...` is a line of the log
+    usage=$(holdfast help "$verb" "$second" 2>/dev/null || holdfast help "$verb" 2>&1) || { echo "FAILED: $line: $usage" && exit 1; }
+    for option in $(grep -oE -- '(^| |\[)--[a-z-]+' <<<"${line%% #*}" | tr -d ' ['); do
+        [[ $option == --help ]] || grep -qE -- "(^|[^a-z-])$option([^a-z-]|$)" <<<"$usage" || { echo "FAILED: $line: holdfast help $verb does not show $option" && exit 1; }
+    done
+    commands=$((commands + 1))
+done < <(cat "$source"/README.md "$source"/docs/guide/*.md | grep -oE '`holdfast [a-z][^`]*`|^(    |\$ )?holdfast [a-z].*' | sed -E 's/^`|`$|^ +|^\$ //g' | sed -E 's/ (&&|\|) .*//')
+while read -r verb; do
+    [[ $verb != help ]] || continue
+    grep -q "^  $verb " <("$source/dev" help) || { echo "FAILED: ./dev help does not show $verb" && exit 1; }
+done < <(cat "$source"/README.md "$source"/docs/guide/*.md | grep -oE '\./dev [a-z0-9]+' | awk '{ print $2 }' | sort -u)
+# What the page shows for CMake is what the consumers of the tests do.
+while read -r words; do
+    grep -qF -- "$words" "$source/tests/package/cmake/CMakeLists.txt" || { echo "FAILED: tests/package/cmake does not use $words" && exit 1; }
+done < <(awk '/^```cmake$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$source/docs/guide/installing.md" | grep -oE 'find_package\(.*\)|Holdfast::[a-z_]+')
+((commands >= 100)) || { echo "FAILED: $commands commands were found: fewer than there were"; exit 1; }
 diff <(holdfast limits --markdown) "$source/docs/guide/limits.md" || { echo "FAILED: docs/guide/limits.md: holdfast limits --markdown > docs/guide/limits.md"; exit 1; }
-((count >= 10 && fragments >= 31)) || { echo "FAILED: $count programs and $fragments fragments were found: fewer than there were"; exit 1; }
-printf '%d programs of the guide run, %d fragments compile\n' "$count" "$fragments"
+((count >= 11 && fragments >= 31)) || { echo "FAILED: $count programs and $fragments fragments were found: fewer than there were"; exit 1; }
+printf '%d programs of the guide run, %d fragments compile, %d commands exist\n' "$count" "$fragments" "$commands"

@@ -20,6 +20,11 @@ while read -r verb; do
 done < <(sed -nE 's/^HF_VERB\((hf_[a-z0-9_]+).*/\1/p' "$verbs" | sed 's/_with$//')
 echo "$(find man3 -type f | wc -l) pages in section 3, $(grep -L '^\.so' man3/* | wc -l) of them with text"
 
+text=$(groff -mandoc -Tascii -P-cbou man1/holdfast.1)
+for word in "holdfast help" "--deep" "read every page and every event" "--id of update"; do
+    [[ $text == *"$word"* ]] || fail "'$word' is not in holdfast(1): $text"
+done
+
 # No page makes groff complain, and none is empty.
 for page in $(grep -L '^\.so' man1/*.1 man3/*.3 man5/*.5); do
     groff -mandoc -Tutf8 -z -ww "$page" >"$prefix/man.log" 2>&1 || true
@@ -42,4 +47,6 @@ set +u # as in a shell that people use
 source "$prefix/share/bash-completion/completions/holdfast"
 [[ $(complete_words holdfast sig) == *" signal "* ]] || fail "bash does not complete 'holdfast sig'"
 [[ $(complete_words holdfast db c) == *" check "* ]] || fail "bash does not complete 'holdfast db c'"
+[[ $(complete_words holdfast help sig) == *" signal "* ]] || fail "bash does not complete 'holdfast help sig'"
+[[ $(complete_words holdfast db check --) == *" --deep "* ]] || fail "bash does not complete 'holdfast db check --'"
 [[ -s $prefix/share/zsh/site-functions/_holdfast ]] || fail "no completion for zsh"

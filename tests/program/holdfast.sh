@@ -36,6 +36,35 @@ run 0 help
 says "holdfast db check"
 run 0 help --mdoc
 says $'.It Ic db check\nFILE [\\-\\-deep] [\\-\\-json]\n.br\nLook for damage in the file.'
+# Help of one command: each of its options and words is explained once.
+while read -r command; do
+    # shellcheck disable=SC2086
+    run 0 help $command
+    text=$out usage=${out%%$'\n'*}
+    # shellcheck disable=SC2086
+    run 0 $command --help
+    [[ $out == "$text" ]] || fail "holdfast $command --help is not holdfast help $command: $out"
+    # shellcheck disable=SC2086
+    run 0 $command word -h
+    for word in $(tr -d '[]{}' <<<"${usage#"holdfast $command"}" | grep -oE '(^| )(--?[a-z-]+|[A-Z]+)\b' | sort -u); do
+        # the value of an option is explained with it
+        [[ $word == -* || ! $usage =~ --?[a-z-]+\ $word ]] || continue
+        [[ $command == serve ]] || (($(grep -cE -- "^  $word( |[|.])" <<<"$text") == 1)) || fail "help $command does not explain $word once: $text"
+    done
+done < <("$holdfast" help --mdoc | sed -n 's/^\.It Ic //p')
+run 0 help cancel
+says "one that has ended stays as it is"
+run 0 help db
+says "holdfast db check"
+[[ $out != *"batch"* ]] || fail "only the commands of db were asked for: $out"
+run 0 db --help
+says "holdfast db check"
+run 0 serve --help
+says "--store"
+run 2 help frob
+says "there is no command 'frob'"
+run 2 help db frob
+says "there is no command 'db frob'"
 run 2
 run 2 db
 run 2 db check

@@ -53,6 +53,12 @@ script() # TARGET
 0 signal $target one go 7 --json
 4 signal $target nobody go
 2 signal $target one go '{'
+0 signal $target one go -1
+0 signal $target one go -0.5e3 --json
+0 signal $target one go -- -1
+2 signal $target one go -- -x
+2 signal $target one go -x
+4 signal $target -- -nobody go
 0 list $target "WorkflowId = 'one'"
 0 list $target "WorkflowId = 'one'" --json
 2 list $target "WorkflowId ="
@@ -188,6 +194,10 @@ script "$server" | plain >server.txt
 diff rest.txt open.txt || fail "a file at rest and an open one differ"
 diff open.txt server.txt || fail "an open file and a server differ"
 cat rest.txt
+grep -A1 '^\$ cancel .* one$' rest.txt | grep -q 'one had ended already (Terminated), so nothing was canceled' ||
+    fail "a cancel of a run that has ended is silent"
+[[ $(grep -c '^holdfast: one has ended already$' rest.txt) == 2 ]] || fail "a terminate or signal does not name the run that has ended"
+[[ $(grep -c 'had ended already' rest.txt) == 1 ]] || fail "a cancel of a run that goes on says that it has ended"
 
 # A list of ids from stdin, with a run that is not the current one.
 old=$("$holdfast" start rest.db patient --id again --queue nobody --json | sed 's/.*"runId":"\([^"]*\)".*/\1/')
@@ -311,8 +321,10 @@ for kind in owned server; do
     run 0 update $target p add 5
     [[ $out == 5 ]] || fail "an update: $out"
     run 0 update $target p add 2 --id more
-    echo -1 >less.json
-    run 1 update $target p add @less.json --id less
+    run 1 update $target p add -1 --id less # a negative number is an input, and not an option
+    run 0 update $target p add 0 --id nothing --
+    run 2 update $target p add -x
+    says "this command has no option -x"
     run 0 show $target p
     says "more add  2"
     [[ $out =~ UpdateCompleted\ +of\ [0-9]+\ add,\ id\ more\ \ 7 ]] || fail "an update is shown with its result: $out"
@@ -430,6 +442,10 @@ rm .config/holdfast/config
 run 3 count temporal://127.0.0.1:1
 
 # Exit codes of commands without a target.
+run 2 signal rest.db one go maybe
+says "lexical error: invalid char in json text at byte 0; a text has quotes in JSON: '\"maybe\"'"
+run 3 start nowhere.db patient --queue q
+says 'a worker makes the file: holdfast worker nowhere.db --plugin x.so --queue q'
 run 2 nonsense
 run 2 version more
 run 2 db

@@ -173,6 +173,11 @@ hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline)
     hf_status status =
         self->kind == HF_FIBER_THREAD ? park_thread(self, wait, deadline) : park_fiber(self, wait, deadline);
     if (HF_UNLIKELY(status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT || status == HF_ERR_EVICTED)) {
+        const char *name = wait->object_name;
+        if (status == HF_ERR_TIMEOUT && name != NULL && name[0] != '\0') {
+            return hf_refuse_at(self, status, wait->kind->verb, "%s on '%.200s': %s", wait->kind->verb, name,
+                                hf_status_text(status));
+        }
         hf_self_note(self, status, wait->kind->verb);
     }
     return status;

@@ -7,6 +7,7 @@
 #include "fiber/sync/chan.h"
 #include "fiber/verbs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { ON_STACK = 8 };
@@ -194,6 +195,23 @@ static hf_instant deadline_of(const hf_fiber *self, const hf_wait_options *optio
     return (hf_instant){span > INT64_MAX - 1 - now ? INT64_MAX - 1 : now + span};
 }
 
+/* The time is over: the names of all cases are told, so far as a message has room. */
+static hf_status none_is_ready(hf_fiber *self, const hf_case *cases, size_t count)
+{
+    char list[HF_MESSAGE_LEN_MAX / 2];
+    size_t len = 0;
+    for (size_t i = 0; i < count && len < sizeof list; i++) {
+        const hf_chan *chan = chan_of(&cases[i]);
+        const hf_signal_case *signal = signal_of(&cases[i]);
+        const char *name = chan != NULL ? chan->name : signal != NULL ? signal->name : "";
+        int more =
+            name[0] == '\0' ? 0 : snprintf(list + len, sizeof list - len, "%s'%.100s'", len > 0 ? ", " : " on ", name);
+        len += more > 0 ? (size_t)more : 0;
+    }
+    return hf_refuse_at(self, HF_ERR_TIMEOUT, SELECT.verb, "%s%s%s: %s", SELECT.verb, len > 0 ? list : "",
+                        len < sizeof list ? "" : "...", hf_status_text(HF_ERR_TIMEOUT));
+}
+
 static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx,
                                const hf_wait_options *options, hf_chan **chans, size_t chan_count, hf_wait *waits)
 {
@@ -215,6 +233,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
     }
     status = hf_park(self, &sel.main, deadline_of(self, options));
     unlink_cases(cases, count, waits);
+    status = status == HF_ERR_TIMEOUT ? none_is_ready(self, cases, count) : status;
     if (status == HF_OK) {
         hf_assert(atomic_load(&sel.taken) == 1 && sel.winner < count); /* fiber-F3 */
         cases[sel.winner].status = sel.status;

@@ -126,7 +126,7 @@ static void failures_name_path_and_byte(void **state)
          "hf_json_get_int: '[0]': no JSON: lexical error: invalid char in json text at byte 4"},
         {"[1", "[0]", HF_ERR_INVALID, "hf_json_get_int: '[0]': no JSON: parse error: premature EOF at byte 2"},
         {"[1] 2", "[0]", HF_ERR_INVALID, "hf_json_get_int: '[0]': no JSON: parse error: trailing garbage at byte 4"},
-        {"", "", HF_ERR_INVALID, "hf_json_get_int: '': no JSON: parse error: premature EOF at byte 0"},
+        {"", "", HF_ERR_INVALID, "hf_json_get_int: the JSON text: no JSON: parse error: premature EOF at byte 0"},
         {"[\"\\ud800\", 1]", "[1]", HF_ERR_INVALID,
          "hf_json_get_int: '[1]': no JSON: half of a surrogate pair at byte 2"},
         {"[\"\xc0\x80\", 1]", "[1]", HF_ERR_INVALID, "hf_json_get_int: '[1]': no JSON: no UTF-8 at byte 2"},
@@ -152,8 +152,11 @@ static void failures_name_path_and_byte(void **state)
     char text[4] = "old";
     double real = 0;
     assert_int_equal(hf_json_get_int(hf_payload_of_bytes("1", 1), "", &number), HF_ERR_INVALID);
-    assert_string_equal(hf_error_text(), "hf_json_get_int: '': the payload is not JSON, its encoding is binary/plain");
+    assert_string_equal(hf_error_text(),
+                        "hf_json_get_int: the JSON text: the payload is not JSON, its encoding is binary/plain");
     assert_int_equal(hf_json_get_int(hf_payload_none(), "", &number), HF_ERR_INVALID);
+    assert_int_equal(hf_json_get_int(hf_payload_of_json("\"1\""), "", &number), HF_ERR_INVALID);
+    assert_string_equal(hf_error_text(), "hf_json_get_int: the JSON text is a text, not a number, at byte 0");
     assert_int_equal(hf_json_get_int(hf_payload_of_json("1"), NULL, &number), HF_ERR_MISUSE);
     assert_int_equal(hf_json_get_text(hf_payload_of_json("\"abcd\""), "", sizeof text, text), HF_ERR_TOO_BIG);
     assert_int_equal(hf_json_get_text(hf_payload_of_json(DOC), "zero", sizeof text, text), HF_ERR_INVALID);
