@@ -31,8 +31,8 @@ static hf_status explain(hf_op *op, hf_status status, const hf_table_set *tables
     case HF_ERR_NOT_FOUND:
         return hf_fail(op, status, "cannot open %s: there is no such folder; make it first", path);
     case HF_ERR_DENIED:
-        return hf_fail(op, status,
-                       "cannot open %s: this user may not write to its folder, and the log is written there", path);
+        return hf_fail(op, status, "cannot open %s: its folder cannot be written to, and the log is written there (%s)",
+                       path, why);
     default:
         return hf_fail(op, status, "cannot open %s: %s", path, why);
     }

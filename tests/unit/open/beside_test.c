@@ -3,7 +3,10 @@
 #include "unit/open/place.h"
 
 #include "base/base.h"
+#include "base/env.h"
+#include "store/sqlite/owner.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -180,12 +183,53 @@ static void only_a_regular_file_becomes_the_lock(void **state)
     }
 }
 
+static int lock_error;
+
+static hf_status refuse_lock(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder)
+{
+    (void)env;
+    (void)is_brief;
+    (void)ret_fd;
+    *ret_holder = 0;
+    return hf_fail_errno(op, lock_error, "cannot open %s", path);
+}
+
+/* A disk may be read-only although the user may write to it: ext4 becomes so when it fails. */
+static void a_folder_that_cannot_be_written_to_is_refused_with_the_reason(void **state)
+{
+    const place *p = *state;
+    static const struct {
+        int error;
+        const char *why;
+    } CASES[] = {{EROFS, "Read-only file system"}, {EACCES, "Permission denied"}};
+    hf_env_ops ops = *hf_env_posix()->ops;
+    ops.lock_open = refuse_lock;
+    hf_env env = {.ops = &ops};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char expected[2 * PATH_MAX + 200];
+        hf_op op;
+        hf_op_init(&op);
+        hf_file_owner owner;
+        int64_t holder = 0;
+        lock_error = CASES[i].error;
+        assert_int_equal(hf_file_owner_take(&op, &env, p->path, false, &owner, &holder), HF_ERR_DENIED);
+        (void)snprintf(expected, sizeof expected,
+                       "cannot open %s: its folder cannot be written to, and the log is written there (cannot open "
+                       "%s-owner: %s)",
+                       p->path, p->path, CASES[i].why);
+        assert_string_equal(op.message, expected);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 
 static const struct CMUnitTest TESTS[] = {
-    TEST(connections_that_say_nothing_hold_up_nobody), TEST(a_request_may_come_slowly),
-    TEST(only_a_socket_is_removed_for_the_socket),     TEST(what_takes_the_place_of_the_socket_is_not_removed),
+    TEST(connections_that_say_nothing_hold_up_nobody),
+    TEST(a_request_may_come_slowly),
+    TEST(only_a_socket_is_removed_for_the_socket),
+    TEST(what_takes_the_place_of_the_socket_is_not_removed),
     TEST(only_a_regular_file_becomes_the_lock),
+    TEST(a_folder_that_cannot_be_written_to_is_refused_with_the_reason),
 };
 
 int main(int argc, char **argv)
