@@ -222,7 +222,8 @@ static int open_it(const place *p)
 {
     hf_service *service = NULL;
     hf_status status = hf_open(p->address, &service);
-    if (status == HF_ERR_DENIED && strstr(hf_error_text(), "this user") != NULL) {
+    const char *says = status == HF_ERR_DENIED ? hf_error_text() : "";
+    if (strstr(says, "this user") != NULL || strstr(says, "its folder cannot be written to") != NULL) {
         return 1;
     }
     (void)fprintf(stderr, "status %d: %s\n", (int)status, hf_error_text());
