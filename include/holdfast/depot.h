@@ -466,7 +466,7 @@ typedef struct hf_depot_news {
     hf_status status;                     /* of a failure; else HF_OK */
     hf_reply_class reply_class;           /* of FETCH_FAILED, SEND_FAILED and DEAD */
     unsigned origin;                      /* of a breaker */
-    uint64_t sequence;                    /* of a write, as in hf_depot_pending; 0 = it is about none */
+    uint64_t sequence;                    /* of a write, see hf_depot_pending_write; 0 = it is about none */
     hf_time at;                           /* by the clock of the runtime */
     char ns[HF_DEPOT_NAME_LEN_MAX + 1];   /* "" = it is about no key */
     char type[HF_DEPOT_NAME_LEN_MAX + 1]; /* "" = about no key, or about a whole namespace */
@@ -500,6 +500,8 @@ typedef struct hf_depot_counts {
 
 /* A write that waits or is dead. Valid until the function that it was given to returns. */
 typedef struct hf_depot_pending_write {
+    /* Its number. It rises, and no other write of the file ever gets it; a restart leaves some numbers out.
+     * A write with HF_DEPOT_ORIGIN_FIRST is not in the file: its number in hf_depot_news is 2^52 or more. */
     uint64_t sequence;
     hf_depot_key key;
     hf_write_verb verb;

@@ -237,7 +237,7 @@ hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_de
 
 static void act_start(hf_depot *depot, hf_post *post)
 {
-    hf_depot_look_at_all_sends(depot);
+    hf_depot_look_at_all_sends(depot, false);
     hf_depot_keep_house(depot);
     hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
 }
@@ -379,7 +379,7 @@ static void act_online(hf_depot *depot, hf_post *post)
     bool was_offline = depot->is_offline;
     depot->is_offline = ask->drops;
     if (was_offline && !depot->is_offline) {
-        hf_depot_look_at_all_sends(depot);
+        hf_depot_look_at_all_sends(depot, true);
         hf_depot_look_at_all_subs(depot);
     }
     hf_depot_answer(depot, ask, HF_OK);

@@ -68,6 +68,10 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
 void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard);
 bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard);
 void hf_row_put_alias(hf_buf *out, hf_str to, int64_t made_at);
+/* The number from which on those of new writes begin. */
+enum { HF_ROW_NUMBERS_LEN = 9 };
+void hf_row_put_numbers(char ret_bytes[HF_ROW_NUMBERS_LEN], uint64_t next);
+bool hf_row_get_numbers(hf_str bytes, uint64_t *ret_next);
 bool hf_row_get_alias(hf_str bytes, hf_str *ret_to, int64_t *ret_made_at);
 
 #endif

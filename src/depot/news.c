@@ -2,6 +2,7 @@
  * never waits for one of them. While nobody has ever asked, news cost one load. */
 #include "depot/hearing.h"
 #include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "fiber/sync/flow.h"
 #include "fiber/verbs.h"
@@ -76,7 +77,7 @@ void hf_news_of_row(hf_depot *depot, hf_depot_news_kind kind, const hf_pending *
                     hf_reply_class why)
 {
     if (is_heard(depot)) {
-        hf_depot_news news = {.kind = kind, .status = status, .reply_class = why, .sequence = row->sequence};
+        hf_depot_news news = {.kind = kind, .status = status, .reply_class = why, .sequence = hf_pending_number(row)};
         put_key(&news, hf_slot_key(row->slot));
         tell(depot, &news);
     }

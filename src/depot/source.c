@@ -25,7 +25,17 @@ struct hf_source {
     hf_post checkpointed;
     bool is_checkpointing;
     size_t writes_since; /* since the last checkpoint was asked for */
+    uint64_t
+        reserved; /* numbers of writes below this one are used, by the row "sequence" that this process wrote ... */
+    uint64_t reserving; /* ... or by the one in the commit under way; 0 = it has none */
+    char numbers[HF_RECORD_HEADER_LEN + HF_ROW_NUMBERS_LEN]; /* that row */
 };
+
+/* A number of a write never comes again (DP6): a row of the file says from where on they are free. It is not written with
+ * each write, but ahead, for this many. A restart leaves those out that were not used. */
+enum { NUMBERS_RESERVED = 64 };
+/* If that row cannot be read, new numbers begin this far behind those of the writes that wait: as if so many had been made. */
+#define NUMBERS_LOST (UINT64_C(1) << 40)
 
 /* A checkpoint is asked for after this many writes. The store moves its log only if that is long enough; without being asked
  * it never does, and the log would grow until the depot is closed. */
@@ -40,7 +50,9 @@ struct hf_load {
     hf_change *change; /* that has begun it; NULL = the slot loads */
 };
 
-static const char ALL[] = "generation"; /* in the table meta */
+/* In the table meta. */
+static const char ALL[] = "generation";
+static const char NUMBERS[] = "sequence";
 
 /* A record that cannot be read. `key`: that it is about; empty = not known, or about none. */
 static void report_damage(hf_depot *depot, const char *what, hf_str key, const char *message)
@@ -81,6 +93,13 @@ static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     return HF_OK;
 }
 
+/* When the pause ends that the row tells of. The wall clock may have been set since. */
+static int64_t next_try(const hf_depot *depot, int64_t retry_at)
+{
+    int64_t pause = retry_at != 0 ? hf_rule_pause_left(hf_depot_wall(depot), retry_at) : 0;
+    return pause > 0 ? hf_rt_now(depot->rt).ns + pause : 0;
+}
+
 static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     (void)arena;
@@ -109,6 +128,7 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
             *one = got;
             one->sequence = sequence;
             one->is_old = true;
+            one->next_try.ns = next_try(depot, one->retry_at);
             one->slot = slot; /* the hold of the row */
             hf_list_init(&one->asks);
             hf_pending_link(depot, one);
@@ -144,38 +164,67 @@ static hf_status read_alias(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     return HF_OK;
 }
 
+/* A row of the table meta. `*ret_body` without bytes: it is not there, or it is damaged, and `ret_bad` says so. */
+static hf_status read_meta(hf_op *op, hf_store *store, hf_arena *arena, const char *name, hf_str *ret_body,
+                           hf_op *ret_bad)
+{
+    hf_store_request request = {
+        .verb = HF_STORE_GET,
+        .table = HF_TABLE_META,
+        .key = {.text = hf_str_of(name)},
+        .arena = arena,
+    };
+    hf_store_execute(store, &request);
+    *ret_body = (hf_str){0};
+    hf_op_init(ret_bad);
+    if (request.status != HF_OK) {
+        *op = request.op;
+    } else if (request.found) {
+        HF_IGNORE(hf_record_open(ret_bad, HF_TABLE_META, &request.key, request.value, ret_body));
+    }
+    return request.status;
+}
+
+static hf_status read_generations(hf_op *op, hf_depot *depot, hf_store *store, hf_arena *arena)
+{
+    hf_str body;
+    hf_op bad;
+    uint64_t generation = 0;
+    uint64_t hard = 0;
+    HF_TRY(read_meta(op, store, arena, ALL, &body, &bad));
+    if (bad.status != HF_OK || (body.len > 0 && !hf_row_get_space(body, &generation, &hard))) {
+        report_damage(depot, ALL, (hf_str){0}, bad.message);
+        generation = hard = UINT64_MAX / 2;
+    }
+    atomic_store(&depot->generation, generation);
+    atomic_store(&depot->hard, hard);
+    depot->generation_last = generation;
+    depot->hard_last = hard;
+    return HF_OK;
+}
+
+static hf_status read_numbers(hf_op *op, hf_depot *depot, hf_store *store, hf_arena *arena)
+{
+    hf_str body;
+    hf_op bad;
+    uint64_t next = 0;
+    HF_TRY(read_meta(op, store, arena, NUMBERS, &body, &bad));
+    bool is_damaged = bad.status != HF_OK || (body.len > 0 && !hf_row_get_numbers(body, &next));
+    if (is_damaged) {
+        report_damage(depot, NUMBERS, (hf_str){0}, bad.message);
+        depot->sequence_next += NUMBERS_LOST;
+    } else if (next > depot->sequence_next) {
+        depot->sequence_next = next;
+    }
+    return HF_OK;
+}
+
 static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
 {
     hf_allocator memory = hf_env_memory(depot->rt->env);
     hf_arena arena;
     hf_arena_init(&arena, memory);
-    hf_store_request request = {
-        .verb = HF_STORE_GET,
-        .table = HF_TABLE_META,
-        .key = {.text = HF_STR("generation")},
-        .arena = &arena,
-    };
-    hf_store_execute(store, &request);
-    hf_status status = request.status;
-    if (status != HF_OK) {
-        *op = request.op;
-    } else if (request.found) {
-        hf_str body;
-        uint64_t generation = 0;
-        uint64_t hard = 0;
-        hf_op bad;
-        hf_op_init(&bad);
-        if (hf_record_open(&bad, HF_TABLE_META, &request.key, request.value, &body) != HF_OK ||
-            !hf_row_get_space(body, &generation, &hard)) {
-            report_damage(depot, ALL, (hf_str){0}, bad.message);
-            generation = hard = UINT64_MAX / 2;
-        }
-        atomic_store(&depot->generation, generation);
-        atomic_store(&depot->hard, hard);
-        depot->generation_last = generation;
-        depot->hard_last = hard;
-    }
-    hf_arena_deinit(&arena);
+    hf_status status = read_generations(op, depot, store, &arena);
     if (status == HF_OK) {
         status = hf_store_each_row(op, store, memory, HF_TABLE_SPACE, NULL, NULL, read_space, depot);
     }
@@ -185,6 +234,10 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
     if (status == HF_OK) {
         status = hf_store_each_row(op, store, memory, HF_TABLE_PENDING, NULL, NULL, read_pending, depot);
     }
+    if (status == HF_OK) {
+        status = read_numbers(op, depot, store, &arena); /* after the rows: their numbers are used, too */
+    }
+    hf_arena_deinit(&arena);
     return status;
 }
 
@@ -440,6 +493,7 @@ static void act_written(hf_depot *depot, hf_post *post)
     if (status == HF_OK) {
         hf_assert(source->commit.commit == source->last_commit + 1);
         source->last_commit = source->commit.commit;
+        source->reserved = source->reserving != 0 ? source->reserving : source->reserved;
     } else {
         hf_log(depot->rt, HF_LOG_ERROR, "depot_commit_failed", "depot=%s message=%s", depot->name,
                source->commit.op.message);
@@ -511,6 +565,31 @@ static void checkpoint_if_due(hf_depot *depot, size_t writes)
     hf_source_submit(depot, &source->checkpoint);
 }
 
+/* Whether a commit has a write whose number is not reserved yet. */
+static bool has_new_number(const hf_source *source, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const hf_write *one = &source->writes[i];
+        if (one->table == HF_TABLE_PENDING && one->kind == HF_WRITE_PUT && (uint64_t)one->key.a >= source->reserved) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The row that reserves numbers, as the last write of the commit. */
+static hf_write reserve(const hf_depot *depot, hf_source *source)
+{
+    hf_write write = {.table = HF_TABLE_META, .kind = HF_WRITE_PUT, .key = {.text = hf_str_of(NUMBERS)}};
+    size_t header_len = hf_record_header_len(HF_TABLE_META);
+    hf_assert(header_len + HF_ROW_NUMBERS_LEN <= sizeof source->numbers);
+    source->reserving = depot->sequence_next + NUMBERS_RESERVED;
+    hf_row_put_numbers(source->numbers + header_len, source->reserving);
+    hf_record_seal(HF_TABLE_META, &write.key, source->numbers, HF_ROW_NUMBERS_LEN);
+    write.value = hf_str_of_len(source->numbers, header_len + HF_ROW_NUMBERS_LEN);
+    return write;
+}
+
 void hf_source_commit(hf_depot *depot)
 {
     hf_source *source = depot->source;
@@ -527,8 +606,9 @@ void hf_source_commit(hf_depot *depot)
     hf_list_move_all(&depot->batch, &depot->committing);
     depot->is_committing = true;
     source->written.act = act_written;
+    source->reserving = 0;
     hf_op_init(&source->commit.op);
-    if (depot->broken != HF_OK || !make_room(depot, source, count)) {
+    if (depot->broken != HF_OK || !make_room(depot, source, count + 1)) {
         source->commit.status =
             depot->broken != HF_OK
                 ? hf_fail(&source->commit.op, depot->broken,
@@ -544,7 +624,10 @@ void hf_source_commit(hf_depot *depot)
         memcpy(source->writes + at, change->writes, change->write_count * sizeof *change->writes);
         at += change->write_count;
     }
-    hf_assert(at == count && count > 0 && count <= source->write_capacity);
+    hf_assert(at == count && count > 0 && count < source->write_capacity);
+    if (has_new_number(source, count)) {
+        source->writes[count++] = reserve(depot, source);
+    }
     source->commit = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = source->last_commit + 1,
