@@ -23,6 +23,8 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
 void hf_depot_source_close(hf_depot *depot);
 /* The path of the file; NULL = it is not one, or it has no socket (a simulation). */
 const char *hf_source_path(const hf_depot *depot);
+/* False: the file has no entry of the slot, so there is nothing to read. */
+bool hf_source_may_have(const hf_depot *depot, const hf_slot *slot);
 /* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
 bool hf_source_load(hf_depot *depot, hf_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */

@@ -288,7 +288,7 @@ static bool know_at_once(hf_depot *depot, hf_slot *slot)
         slot->load = HF_SLOT_KNOWN;
         return true;
     }
-    if (depot->source != NULL && depot->broken == HF_OK) {
+    if (depot->source != NULL && depot->broken == HF_OK && hf_source_may_have(depot, slot)) {
         return false;
     }
     hf_depot_entry none = hf_entry_none(depot, slot->space);

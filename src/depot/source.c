@@ -2,6 +2,7 @@
  * the user, which hooks.c calls on the pool. Whoever has executed a request posts what it has done; from the requests on
  * both are the same. */
 #include "depot/file.h"
+#include "depot/filter.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 
@@ -24,6 +25,7 @@ struct hf_source {
     hf_store_request checkpoint; /* the one under way, if is_checkpointing */
     hf_post checkpointed;
     bool is_checkpointing;
+    hf_filter *keys;     /* of a file that was empty; NULL = which keys it has is not known */
     size_t writes_since; /* since the last checkpoint was asked for */
     uint64_t
         reserved; /* numbers of writes below this one are used, by the row "sequence" that this process wrote ... */
@@ -241,6 +243,31 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
     return status;
 }
 
+/* A filter for a file that has no entry yet. Without memory, or if the file cannot be read now, there is none. */
+static hf_filter *new_filter(const hf_depot *depot, hf_store *store)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(depot->rt->env));
+    hf_store_request request = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_ENTRY,
+        .key = hf_key_first(),
+        .key_end = hf_key_last(),
+        .row_max = 1,
+        .arena = &arena,
+    };
+    hf_store_execute(store, &request);
+    bool is_empty = request.status == HF_OK && request.row_count == 0;
+    hf_arena_deinit(&arena);
+    return is_empty ? hf_rt_alloc(depot->rt, sizeof(hf_filter)) : NULL;
+}
+
+static void drop_filter(const hf_depot *depot, hf_source *source)
+{
+    hf_rt_free(depot->rt, source->keys, sizeof *source->keys);
+    source->keys = NULL;
+}
+
 static hf_status reread(void *state, hf_op *op, const char *path)
 {
     hf_env *env = state;
@@ -259,8 +286,10 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store)
     }
     source->depot = depot;
     source->last_commit = store->ops->last_commit(store);
+    source->keys = new_filter(depot, store);
     status = hf_store_queue_open(op, depot->rt->env, store, &source->queue);
     if (status != HF_OK) {
+        drop_filter(depot, source);
         hf_rt_free(depot->rt, source, sizeof *source);
         return status;
     }
@@ -370,6 +399,7 @@ void hf_depot_source_close(hf_depot *depot)
     hf_store_queue_close(source->queue);
     hf_file_owner_release(depot->rt->env, &source->owner); /* after everything of the file is closed */
     hf_hooks_free(source->hooks);
+    drop_filter(depot, source);
     hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
     hf_rt_free(depot->rt, source, sizeof *source);
     depot->source = NULL;
@@ -452,6 +482,12 @@ static bool load_for(hf_depot *depot, hf_slot *slot, hf_change *change)
     depot->loads++;
     hf_source_submit(depot, &load->request);
     return true;
+}
+
+bool hf_source_may_have(const hf_depot *depot, const hf_slot *slot)
+{
+    const hf_filter *keys = depot->source->keys;
+    return keys == NULL || hf_filter_may_have(keys, slot->key.hash);
 }
 
 bool hf_source_load(hf_depot *depot, hf_slot *slot)
@@ -565,6 +601,20 @@ static void checkpoint_if_due(hf_depot *depot, size_t writes)
     hf_source_submit(depot, &source->checkpoint);
 }
 
+/* Keys that the commit may write, from now on also for those who look before it is done. */
+static void note_keys(const hf_depot *depot, hf_source *source, size_t count)
+{
+    for (size_t i = 0; i < count && source->keys != NULL; i++) {
+        const hf_write *one = &source->writes[i];
+        if (one->table == HF_TABLE_ENTRY && one->kind == HF_WRITE_PUT) {
+            hf_filter_add(source->keys, hf_key_hash(depot->seed, one->key.text.data, one->key.text.len));
+        }
+    }
+    if (source->keys != NULL && source->keys->count >= HF_FILTER_MAX) {
+        drop_filter(depot, source);
+    }
+}
+
 /* Whether a commit has a write whose number is not reserved yet. */
 static bool has_new_number(const hf_source *source, size_t count)
 {
@@ -625,6 +675,7 @@ void hf_source_commit(hf_depot *depot)
         at += change->write_count;
     }
     hf_assert(at == count && count > 0 && count < source->write_capacity);
+    note_keys(depot, source, count);
     if (has_new_number(source, count)) {
         source->writes[count++] = reserve(depot, source);
     }
