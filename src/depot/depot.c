@@ -105,6 +105,7 @@ static void free_spaces(hf_depot *depot)
     for (hf_key_node *node = hf_keys_any(&depot->spaces); node != NULL; node = hf_keys_any(&depot->spaces)) {
         hf_space *space = HF_CONTAINER(node, hf_space, name);
         hf_keys_remove(&depot->spaces, node);
+        hf_snap_unref(space->none);
         hf_rt_free(depot->rt, space, sizeof *space + space->name.len);
     }
 }

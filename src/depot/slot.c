@@ -224,7 +224,9 @@ static bool know_by(hf_depot *depot, hf_slot *slot, const hf_depot_entry *entry,
     hf_value *value = NULL;
     bool is_pending = false;
     HF_IGNORE(hf_slot_fold(depot, slot, entry, NULL, NULL, &kind, &value, &is_pending)); /* fails only for `more` */
-    hf_snap *snap = hf_snap_new(depot, slot->space, entry, kind, value, is_pending, place);
+    bool is_blank = kind == HF_ENTRY_NONE && !is_pending && hf_entry_is_blank(depot, slot->space, entry);
+    hf_snap *snap = is_blank ? hf_snap_none(depot, slot->space, entry, place)
+                             : hf_snap_new(depot, slot->space, entry, kind, value, is_pending, place);
     hf_value_unref(value);
     if (snap == NULL) {
         return false;
