@@ -307,7 +307,7 @@ typedef enum hf_depot_place { HF_DEPOT_MEMORY, HF_DEPOT_SOURCE, HF_DEPOT_FETCHER
 
 typedef struct hf_depot_info {
     hf_depot_place place; /* where the value came from */
-    hf_span age;          /* since the origin confirmed it */
+    hf_span age;          /* since the origin confirmed it; 0 if it has never spoken of the key */
     bool is_stale;        /* older than it should be */
     bool is_pending;      /* it has writes that are not settled */
     uint64_t version;     /* one more with each change that can be seen; survives a restart */

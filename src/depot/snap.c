@@ -164,7 +164,7 @@ hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now)
 {
     return (hf_look_at){
         .local = local_of(depot, snap, now),
-        .age = hf_rule_age(now, snap->entry.validated_at),
+        .age = snap->entry.kind != HF_ENTRY_NONE ? hf_rule_age(now, snap->entry.validated_at) : 0,
         .is_ahead = hf_rule_is_ahead(now, snap->entry.validated_at),
         .is_pending = snap->is_pending,
     };

@@ -315,6 +315,27 @@ TRACE(C11_X8_a_soft_invalidation_keeps_the_value_for_its_etag_and_a_hard_one_del
     return HF_OK;
 }
 
+/* Nor from 1970: the origin has said nothing of the key yet. */
+TRACE(C1_a_write_of_a_key_that_the_origin_never_spoke_of_has_no_age)
+{
+    origin o = {.is_down = true};
+    hf_depot_info info = {0};
+    hf_depot_event event;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = NULL;
+    HF_TRY(hf_depot_watch(depot, rig_key("A"), &watcher, .fresh = HF_FRESH_LOCAL));
+    HF_TRY(rig_put(depot, "A", "mine"));
+    rig_next(watcher, HF_DEPOT_DATA, "mine", &event);
+    HF_CHECK(event.age.ns == 0 && event.is_pending && !event.is_stale);
+    HF_TRY(hf_sleep(hf_minutes(1)));
+    GET(depot, "A", "mine", .fresh = HF_FRESH_CACHED, .ret_info = &info);
+    HF_CHECK(info.age.ns == 0 && info.is_pending && !info.is_stale);
+    GET(depot, "A", "mine", .fresh = HF_FRESH_LOCAL, .ret_info = &info);
+    HF_CHECK(info.age.ns == 0 && info.is_pending && !info.is_stale);
+    return HF_OK;
+}
+
 /* ---- The file ---------------------------------------------------------------------------------------------------- */
 
 static int entry_reads;
@@ -376,6 +397,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C6_X8_a_namespace_is_invalidated_in_memory_and_in_the_file_and_no_other_is),
     cmocka_unit_test(C7_queries_that_look_alike_are_different_keys_and_the_order_of_terms_is_not),
     cmocka_unit_test(C11_X8_a_soft_invalidation_keeps_the_value_for_its_etag_and_a_hard_one_deletes_it),
+    cmocka_unit_test(C1_a_write_of_a_key_that_the_origin_never_spoke_of_has_no_age),
     cmocka_unit_test(S11_new_keys_are_not_looked_for_in_a_file_that_was_empty),
 };
 
