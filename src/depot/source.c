@@ -1,8 +1,8 @@
 /* Where a depot keeps its rows: a file, whose requests go through the store's queue to a thread of its own, or functions of
  * the user, which hooks.c calls on the pool. Whoever has executed a request posts what it has done; from the requests on
  * both are the same. */
+#include "depot/bloom.h"
 #include "depot/file.h"
-#include "depot/filter.h"
 #include "depot/hearing.h"
 #include "depot/outbox.h"
 
@@ -25,7 +25,7 @@ struct hf_source {
     hf_store_request checkpoint; /* the one under way, if is_checkpointing */
     hf_post checkpointed;
     bool is_checkpointing;
-    hf_filter *keys;     /* of a file that was empty; NULL = which keys it has is not known */
+    hf_bloom *keys;      /* of a file that was empty; NULL = which keys it has is not known */
     size_t writes_since; /* since the last checkpoint was asked for */
     uint64_t
         reserved; /* numbers of writes below this one are used, by the row "sequence" that this process wrote ... */
@@ -244,7 +244,7 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
 }
 
 /* A filter for a file that has no entry yet. Without memory, or if the file cannot be read now, there is none. */
-static hf_filter *new_filter(const hf_depot *depot, hf_store *store)
+static hf_bloom *new_filter(const hf_depot *depot, hf_store *store)
 {
     hf_arena arena;
     hf_arena_init(&arena, hf_env_memory(depot->rt->env));
@@ -259,7 +259,7 @@ static hf_filter *new_filter(const hf_depot *depot, hf_store *store)
     hf_store_execute(store, &request);
     bool is_empty = request.status == HF_OK && request.row_count == 0;
     hf_arena_deinit(&arena);
-    return is_empty ? hf_rt_alloc(depot->rt, sizeof(hf_filter)) : NULL;
+    return is_empty ? hf_rt_alloc(depot->rt, sizeof(hf_bloom)) : NULL;
 }
 
 static void drop_filter(const hf_depot *depot, hf_source *source)
@@ -486,8 +486,8 @@ static bool load_for(hf_depot *depot, hf_slot *slot, hf_change *change)
 
 bool hf_source_may_have(const hf_depot *depot, const hf_slot *slot)
 {
-    const hf_filter *keys = depot->source->keys;
-    return keys == NULL || hf_filter_may_have(keys, slot->key.hash);
+    const hf_bloom *keys = depot->source->keys;
+    return keys == NULL || hf_bloom_may_have(keys, slot->key.hash);
 }
 
 bool hf_source_load(hf_depot *depot, hf_slot *slot)
@@ -607,10 +607,10 @@ static void note_keys(const hf_depot *depot, hf_source *source, size_t count)
     for (size_t i = 0; i < count && source->keys != NULL; i++) {
         const hf_write *one = &source->writes[i];
         if (one->table == HF_TABLE_ENTRY && one->kind == HF_WRITE_PUT) {
-            hf_filter_add(source->keys, hf_key_hash(depot->seed, one->key.text.data, one->key.text.len));
+            hf_bloom_add(source->keys, hf_key_hash(depot->seed, one->key.text.data, one->key.text.len));
         }
     }
-    if (source->keys != NULL && source->keys->count >= HF_FILTER_MAX) {
+    if (source->keys != NULL && source->keys->count >= HF_BLOOM_MAX) {
         drop_filter(depot, source);
     }
 }
