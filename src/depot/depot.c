@@ -125,6 +125,7 @@ static void take_down(hf_depot *depot)
     hf_alias_drop_all(depot);
     (void)hf_keylock_free(depot->decoding);
     free_spaces(depot);
+    hf_spare_drop_all(depot);
     hf_heap_deinit(&depot->timers);
     hf_depot_unref(depot);
 }

@@ -14,7 +14,7 @@ hf_slot *hf_slot_hold(hf_depot *depot, hf_str key)
         return slot;
     }
     hf_space *space = hf_depot_space(depot, hf_depot_key_ns(key));
-    hf_slot *slot = space != NULL ? hf_rt_alloc(depot->rt, sizeof *slot + key.len) : NULL;
+    hf_slot *slot = space != NULL ? hf_spare_take(depot, sizeof *slot + key.len) : NULL;
     if (slot == NULL) {
         return NULL;
     }
@@ -51,7 +51,7 @@ void hf_slot_let_go(hf_depot *depot, hf_slot *slot)
     hf_keys_remove(&depot->slots, &slot->key);
     hf_entry_drop(&slot->entry);
     hf_snap_unref(slot->snap);
-    hf_rt_free(depot->rt, slot, sizeof *slot + slot->key.len);
+    hf_spare_give(depot, slot, sizeof *slot + slot->key.len);
 }
 
 hf_pending *hf_slot_first_row(const hf_slot *slot)

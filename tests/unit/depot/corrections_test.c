@@ -315,6 +315,38 @@ TRACE(C11_X8_a_soft_invalidation_keeps_the_value_for_its_etag_and_a_hard_one_del
     return HF_OK;
 }
 
+/* What a burst of fetches needed is kept for the next one, within a bound, and given back later. */
+TRACE(DP8_spare_memory_has_a_bound_and_goes)
+{
+    enum { KEYS = 1200, SPARE_MAX = 1024 * 1024 };
+    static hf_depot_key keys[KEYS];
+    static hf_depot_result results[KEYS];
+    static char ids[KEYS][8];
+    lent store;
+    origin o = {.is_named = true, .takes = hf_milliseconds(5)};
+    HF_TRY(rig_store(&store));
+    {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .state = &o, .fetch_max = KEYS));
+        for (int i = 0; i < KEYS; i++) {
+            (void)snprintf(ids[i], sizeof ids[i], "%d", i);
+            keys[i] = rig_key(ids[i]);
+        }
+        HF_TRY(hf_depot_get_many(depot, keys, KEYS, results));
+        for (int i = 0; i < KEYS; i++) {
+            HF_CHECK(results[i].status == HF_OK);
+            hf_value_unref(results[i].value);
+        }
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        HF_CHECK_SAY(HF_ASAN || depot->spare_bytes > SPARE_MAX / 2, "%zu bytes", depot->spare_bytes);
+        HF_CHECK(depot->spare_bytes <= SPARE_MAX);
+        HF_TRY(hf_sleep(hf_minutes(11)));
+        HF_CHECK_SAY(depot->spare_bytes < SPARE_MAX / 64, "%zu bytes", depot->spare_bytes);
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
 /* Nor from 1970: the origin has said nothing of the key yet. */
 TRACE(C1_a_write_of_a_key_that_the_origin_never_spoke_of_has_no_age)
 {
@@ -397,6 +429,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C6_X8_a_namespace_is_invalidated_in_memory_and_in_the_file_and_no_other_is),
     cmocka_unit_test(C7_queries_that_look_alike_are_different_keys_and_the_order_of_terms_is_not),
     cmocka_unit_test(C11_X8_a_soft_invalidation_keeps_the_value_for_its_etag_and_a_hard_one_deletes_it),
+    cmocka_unit_test(DP8_spare_memory_has_a_bound_and_goes),
     cmocka_unit_test(C1_a_write_of_a_key_that_the_origin_never_spoke_of_has_no_age),
     cmocka_unit_test(S11_new_keys_are_not_looked_for_in_a_file_that_was_empty),
 };
