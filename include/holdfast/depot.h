@@ -308,7 +308,7 @@ typedef enum hf_depot_place { HF_DEPOT_MEMORY, HF_DEPOT_SOURCE, HF_DEPOT_FETCHER
 
 typedef struct hf_depot_info {
     hf_depot_place place; /* where the value came from */
-    hf_span age;          /* since the origin confirmed it */
+    hf_span age;          /* since the origin confirmed it; 0 if it has never spoken of the key */
     bool is_stale;        /* older than it should be */
     bool is_pending;      /* it has writes that are not settled */
     uint64_t version;     /* one more with each change that can be seen; survives a restart */
@@ -467,7 +467,7 @@ typedef struct hf_depot_news {
     hf_status status;                     /* of a failure; else HF_OK */
     hf_reply_class reply_class;           /* of FETCH_FAILED, SEND_FAILED and DEAD */
     unsigned origin;                      /* of a breaker */
-    uint64_t sequence;                    /* of a write, as in hf_depot_pending; 0 = it is about none */
+    uint64_t sequence;                    /* of a write, see hf_depot_pending_write; 0 = it is about none */
     hf_time at;                           /* by the clock of the runtime */
     char ns[HF_DEPOT_NAME_LEN_MAX + 1];   /* "" = it is about no key */
     char type[HF_DEPOT_NAME_LEN_MAX + 1]; /* "" = about no key, or about a whole namespace */
@@ -501,6 +501,8 @@ typedef struct hf_depot_counts {
 
 /* A write that waits or is dead. Valid until the function that it was given to returns. */
 typedef struct hf_depot_pending_write {
+    /* Its number. It rises, and no other write of the file ever gets it; a restart leaves some numbers out.
+     * A write with HF_DEPOT_ORIGIN_FIRST is not in the file: its number in hf_depot_news is 2^52 or more. */
     uint64_t sequence;
     hf_depot_key key;
     hf_write_verb verb;

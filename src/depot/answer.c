@@ -141,6 +141,15 @@ static void note_attempt(hf_pending *row, const hf_sending *one)
     (void)snprintf(row->message, sizeof row->message, "%s", one->failure != NULL ? one->failure->failure.message : "");
 }
 
+/* The pause before the next attempt, which is decided once. */
+static int64_t pause_of(hf_depot *depot, hf_sending *one)
+{
+    if (one->pause == 0) {
+        one->pause = hf_rule_send_pause(one->row->attempts + 1, one->reply.retry_after, hf_depot_chance(depot));
+    }
+    return one->pause;
+}
+
 /* The row is kept with its failure, and not folded any more. A write that went to the origin first is not kept. */
 static hf_status decide_dead(hf_depot *depot, hf_change *change, const hf_sending *one)
 {
@@ -148,6 +157,7 @@ static hf_status decide_dead(hf_depot *depot, hf_change *change, const hf_sendin
     hf_pending written = *one->row;
     change->number = one->row->is_origin_first ? VERDICT_GIVEN_UP : VERDICT_DEAD;
     written.state = HF_ROW_DEAD;
+    written.retry_at = 0;
     note_attempt(&written, one);
     HF_TRY(hf_change_fold(depot, change, one->row, NULL));
     if (!one->row->is_origin_first) {
@@ -223,6 +233,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         written.if_none = false;
         written.rounds++;
         written.state = HF_ROW_WAITING;
+        written.retry_at = 0;
         if (one->reply.value != NULL) {
             set_base(depot, change, one, one->reply.value);
         }
@@ -242,6 +253,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
         } else if (counts_as_attempt(
                        one)) { /* the number of attempts, for .attempts_max; to lose it costs an attempt */
             hf_pending written = *row;
+            written.retry_at = hf_depot_wall(depot) + pause_of(depot, one);
             note_attempt(&written, one);
             written.state = HF_ROW_WAITING;
             hf_pending_put(depot, change, &written);
@@ -251,7 +263,7 @@ static hf_status decide_sent(hf_depot *depot, hf_change *change)
     return HF_OK;
 }
 
-static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
+static void put_off(hf_depot *depot, hf_pending *row, hf_sending *one)
 {
     hf_assert(row->state == HF_ROW_SENDING && !row->is_held);
     row->state = HF_ROW_WAITING;
@@ -262,10 +274,10 @@ static void put_off(hf_depot *depot, hf_pending *row, const hf_sending *one)
         row->next_try.ns = hf_rt_now(depot->rt).ns + hf_rule_send_pause(1, 0, 1.0);
         return;
     }
+    row->next_try.ns = hf_rt_now(depot->rt).ns + pause_of(depot, one);
+    row->retry_at = hf_depot_wall(depot) + one->pause;
     note_attempt(row, one);
     hf_news_of_row(depot, HF_NEWS_SEND_FAILED, row, one->status, one->why);
-    row->next_try.ns =
-        hf_rt_now(depot->rt).ns + hf_rule_send_pause(row->attempts, one->reply.retry_after, hf_depot_chance(depot));
 }
 
 static void send_free(hf_depot *depot, hf_sending *one)
@@ -350,13 +362,14 @@ static void apply_sent(hf_depot *depot, hf_change *change, hf_status status)
             row->verb = row->verb == HF_WRITE_CREATE ? HF_WRITE_CREATE : HF_WRITE_REPLACE;
             depot->row_bytes += hf_pending_len(row);
         }
-        row->next_try.ns = 0;
+        row->next_try.ns = row->retry_at = 0;
         if (change->snap != NULL) {
             hf_change_show(depot, change, true);
         }
         break;
     case VERDICT_DEAD:
         row->state = HF_ROW_DEAD;
+        row->retry_at = 0;
         note_attempt(row, one);
         depot->counts.dead++;
         depot->dead_count++;

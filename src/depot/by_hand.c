@@ -90,6 +90,7 @@ static hf_status decide_by_hand(hf_depot *depot, hf_change *change)
     }
     hf_pending written = *row;
     written.state = HF_ROW_WAITING;
+    written.retry_at = 0;
     HF_TRY(hf_change_fold(depot, change, row, &written));
     hf_pending_put(depot, change, &written);
     return HF_OK;
@@ -117,7 +118,7 @@ static void apply_by_hand(hf_depot *depot, hf_change *change, hf_status status)
     } else if (status == HF_OK) {
         depot->dead_count -= row->state == HF_ROW_DEAD;
         row->state = HF_ROW_WAITING;
-        row->next_try.ns = 0;
+        row->next_try.ns = row->retry_at = 0;
         slot->is_wanted = false; /* also if the one who drives it has lost it */
         hf_change_show(depot, change, true);
     }

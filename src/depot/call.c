@@ -443,7 +443,7 @@ static void act_over(hf_depot *depot, hf_post *post)
             hf_flight_land(depot, flight);
         }
     }
-    hf_rt_free(depot->rt, call, sizeof *call + call->count * sizeof call->flights[0]);
+    hf_spare_give(depot, call, sizeof *call + call->count * sizeof call->flights[0]);
 }
 
 void hf_depot_abandon(hf_depot *depot, hf_work *work)
@@ -490,7 +490,7 @@ static void start_call(hf_depot *depot, hf_list *queue)
     hf_depot_flight *first = HF_CONTAINER(hf_list_first(queue), hf_depot_flight, node);
     bool is_many = depot->options.fetch_many != NULL && (first->ticket != 0 || depot->options.fetch == NULL);
     size_t count = is_many ? count_mates(queue, first) : 1;
-    hf_depot_call *call = hf_rt_alloc(depot->rt, sizeof *call + count * sizeof call->flights[0]);
+    hf_depot_call *call = hf_spare_take(depot, sizeof *call + count * sizeof call->flights[0]);
     if (call == NULL) {
         hf_list_remove(&first->node);
         hf_flight_fail(depot, first, HF_ERR_NOMEM,

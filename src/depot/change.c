@@ -8,7 +8,7 @@
 
 hf_change *hf_change_new(hf_depot *depot, hf_depot_slot *slot)
 {
-    hf_change *change = hf_rt_alloc(depot->rt, sizeof *change);
+    hf_change *change = hf_spare_take(depot, sizeof *change);
     if (change == NULL) {
         return NULL;
     }
@@ -71,7 +71,7 @@ void hf_change_free(hf_depot *depot, hf_change *change)
         hf_rt_free(depot->rt, change->rows, change->write_capacity * sizeof *change->rows);
     }
     leave_group(depot, change);
-    hf_rt_free(depot->rt, change, sizeof *change);
+    hf_spare_give(depot, change, sizeof *change);
     if (slot != NULL) {
         hf_slot_let_go(depot, slot);
     }

@@ -109,6 +109,7 @@ static void free_spaces(hf_depot *depot)
     for (hf_key_node *node = hf_keys_any(&depot->spaces); node != NULL; node = hf_keys_any(&depot->spaces)) {
         hf_space *space = HF_CONTAINER(node, hf_space, name);
         hf_keys_remove(&depot->spaces, node);
+        hf_snap_unref(space->none);
         hf_rt_free(depot->rt, space, sizeof *space + space->name.len);
     }
 }
@@ -128,6 +129,7 @@ static void take_down(hf_depot *depot)
     hf_alias_drop_all(depot);
     (void)hf_keylock_free(depot->decoding);
     free_spaces(depot);
+    hf_spare_drop_all(depot);
     hf_heap_deinit(&depot->timers);
     hf_depot_unref(depot);
 }
@@ -241,7 +243,7 @@ hf_status hf_depot_open_with(const char *name, hf_depot **ret_depot, const hf_de
 
 static void act_start(hf_depot *depot, hf_post *post)
 {
-    hf_depot_look_at_all_sends(depot);
+    hf_depot_look_at_all_sends(depot, false);
     hf_depot_keep_house(depot);
     hf_depot_answer(depot, HF_CONTAINER(post, hf_ask, post), HF_OK);
 }
@@ -383,7 +385,7 @@ static void act_online(hf_depot *depot, hf_post *post)
     bool was_offline = depot->is_offline;
     depot->is_offline = ask->drops;
     if (was_offline && !depot->is_offline) {
-        hf_depot_look_at_all_sends(depot);
+        hf_depot_look_at_all_sends(depot, true);
         hf_depot_look_at_all_subs(depot);
     }
     hf_depot_answer(depot, ask, HF_OK);

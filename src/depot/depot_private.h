@@ -63,7 +63,7 @@ typedef struct hf_depot_keeping {
 
 /* ---- The depot --------------------------------------------------------------------------------------------------- */
 
-enum { HF_ORIGINS = 64, HF_VOIDED = 64 };
+enum { HF_ORIGINS = 64, HF_VOIDED = 64, HF_SPARE_CLASSES = 24 };
 
 struct hf_depot {
     hf_spin lock; /* first: hf_wait.object. Guards inbox, is_driven, waiters' lists, users, keeper */
@@ -157,6 +157,8 @@ struct hf_depot {
     int64_t complained_at;     /* the log heard of values that were not kept */
     hf_ask *closer;            /* hf_depot_close, until nothing is under way */
     hf_post tick;
+    struct spare *spares[HF_SPARE_CLASSES]; /* spare.c: freed memory, by size */
+    size_t spare_bytes;                     /* of it */
 };
 
 static inline int64_t hf_depot_wall(const hf_depot *depot)
@@ -187,5 +189,12 @@ void hf_depot_send_what_is_left(hf_depot *depot);
 /* By the driver, when it has nothing to do: the closer hears of it. */
 void hf_depot_look_at_end(hf_depot *depot);
 void hf_depot_unref(hf_depot *depot);
+
+/* ---- spare.c ----------------------------------------------------------------------------------------------------- */
+
+/* As hf_rt_alloc and hf_rt_free, by the driver, for what comes and goes all the time. */
+void *hf_spare_take(hf_depot *depot, size_t size);
+void hf_spare_give(hf_depot *depot, void *memory, size_t size); /* accepts NULL */
+void hf_spare_drop_all(hf_depot *depot);
 
 #endif

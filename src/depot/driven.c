@@ -52,7 +52,7 @@ hf_send_report hf_driven_report(const hf_sending *one)
 {
     hf_send_report report = {
         .end = HF_SEND_FAILED,
-        .sequence = one->row->sequence,
+        .sequence = hf_pending_number(one->row),
         .attempts = (int)one->row->attempts + 1,
         .status = one->status,
         .retry_after = hf_nanoseconds(one->reply.retry_after),
@@ -190,7 +190,7 @@ static void act_sends_by(hf_depot *depot, hf_post *post)
     if (by != NULL) {
         look_at_all(depot);
     } else if (!depot->is_ending) {
-        hf_depot_look_at_all_sends(depot);
+        hf_depot_look_at_all_sends(depot, true);
     }
     hf_depot_answer(depot, ask, HF_OK);
 }
@@ -303,7 +303,7 @@ typedef struct burying {
 static hf_pending *row_of(const hf_depot_slot *slot, uint64_t sequence)
 {
     hf_pending *row = hf_slot_first_row(slot);
-    return row == NULL || sequence == 0 || row->sequence == sequence ? row : NULL;
+    return row == NULL || sequence == 0 || hf_pending_number(row) == sequence ? row : NULL;
 }
 
 static void note(hf_pending *row, const hf_op *why)

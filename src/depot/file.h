@@ -28,6 +28,8 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store);
 void hf_depot_source_close(hf_depot *depot);
 /* The path of the file; NULL = it is not one, or it has no socket (a simulation). */
 const char *hf_source_path(const hf_depot *depot);
+/* False: the file has no entry of the slot, so there is nothing to read. */
+bool hf_source_may_have(const hf_depot *depot, const hf_depot_slot *slot);
 /* Reads the entry of a slot; hf_slot_loaded follows. False: no memory. */
 bool hf_source_load(hf_depot *depot, hf_depot_slot *slot);
 /* Writes depot->batch; each change is applied afterwards. */
@@ -73,6 +75,10 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
 void hf_row_put_space(hf_buf *out, uint64_t generation, uint64_t hard);
 bool hf_row_get_space(hf_str bytes, uint64_t *ret_generation, uint64_t *ret_hard);
 void hf_row_put_alias(hf_buf *out, hf_str to, int64_t made_at);
+/* The number from which on those of new writes begin. */
+enum { HF_ROW_NUMBERS_LEN = 9 };
+void hf_row_put_numbers(char ret_bytes[HF_ROW_NUMBERS_LEN], uint64_t next);
+bool hf_row_get_numbers(hf_str bytes, uint64_t *ret_next);
 bool hf_row_get_alias(hf_str bytes, hf_str *ret_to, int64_t *ret_made_at);
 
 #endif

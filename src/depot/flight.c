@@ -67,7 +67,7 @@ static void flight_unref(hf_depot *depot, hf_depot_flight *flight)
     hf_value_unref(flight->last_modified);
     hf_value_unref(flight->object);
     hf_box_unref(flight->failure);
-    hf_rt_free(depot->rt, flight, sizeof *flight);
+    hf_spare_give(depot, flight, sizeof *flight);
     if (query != NULL) {
         hf_slot_let_go(depot, query);
     }
@@ -242,7 +242,7 @@ hf_depot_flight *hf_flight_board_for(hf_depot *depot, hf_depot_slot *slot, hf_fr
         return flight;
     }
     hf_assert(hf_alias_follow(depot, hf_slot_key(slot)).data == slot->bytes); /* depot-D7 */
-    flight = hf_rt_alloc(depot->rt, sizeof *flight);
+    flight = hf_spare_take(depot, sizeof *flight);
     if (flight == NULL) {
         return NULL;
     }

@@ -174,6 +174,7 @@ static void ring(hf_depot *depot, hf_depot_timer_node *timer)
         return;
     }
     hf_assert(!keeping->is_scanning);
+    hf_spare_drop_all(depot);
     hf_arena_init(&keeping->arena, hf_env_memory(depot->rt->env));
     keeping->scan = (hf_store_request){
         .verb = HF_STORE_SCAN,

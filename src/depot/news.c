@@ -3,6 +3,7 @@
 #include "depot/fetching.h"
 #include "depot/hearing.h"
 #include "depot/lists.h"
+#include "depot/outbox.h"
 
 #include "fiber/sync/flow.h"
 #include "fiber/verbs.h"
@@ -77,7 +78,7 @@ void hf_news_of_row(hf_depot *depot, hf_depot_news_kind kind, const hf_pending *
                     hf_reply_class why)
 {
     if (is_heard(depot)) {
-        hf_depot_news news = {.kind = kind, .status = status, .reply_class = why, .sequence = row->sequence};
+        hf_depot_news news = {.kind = kind, .status = status, .reply_class = why, .sequence = hf_pending_number(row)};
         put_key(&news, hf_slot_key(row->slot));
         tell(depot, &news);
     }

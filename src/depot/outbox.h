@@ -14,6 +14,10 @@ void hf_pending_over(hf_depot *depot, hf_pending *row, hf_status status, hf_fail
 void hf_pending_link(hf_depot *depot, hf_pending *row);
 void hf_pending_unlink(hf_depot *depot, hf_pending *row);
 bool hf_pending_is_folded(const hf_pending *row);
+/* The number by which programs and people name the write. No other write of this file ever gets it, before or after a
+ * restart: source.c sees to that. A write that goes to the origin first is in no file; it has a large number that is
+ * part of its id. */
+uint64_t hf_pending_number(const hf_pending *row);
 void hf_pending_id(const hf_pending *row, char ret_text[HF_WRITE_ID_LEN]);
 /* By `decide`: the row is written as it is here, or goes. */
 void hf_pending_put(hf_depot *depot, hf_change *change, const hf_pending *row);
@@ -99,8 +103,8 @@ hf_status hf_move_begin(hf_depot *depot, hf_change *answer, hf_sending *one);
 void hf_depot_start_sends(hf_depot *depot);
 /* The writes of a slot have changed: the first one is sent when it may be. */
 void hf_depot_look_at_sends(hf_depot *depot, hf_depot_slot *slot);
-/* Online again: all of them. */
-void hf_depot_look_at_all_sends(hf_depot *depot);
+/* The same of all slots. `at_once`: also where a pause is not over, as when the depot is online again. */
+void hf_depot_look_at_all_sends(hf_depot *depot, bool at_once);
 
 /* ---- driven.c ---------------------------------------------------------------------------------------------------- */
 

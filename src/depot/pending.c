@@ -61,6 +61,18 @@ void hf_pending_free(hf_depot *depot, hf_pending *row)
     }
 }
 
+uint64_t hf_pending_number(const hf_pending *row)
+{
+    enum { BITS = 52 }; /* with one more it is exact in JSON */
+    if (!row->is_origin_first) {
+        return row->sequence;
+    }
+    uint64_t number = 0;
+    _Static_assert(sizeof number <= sizeof row->id, "a number fits into an id");
+    memcpy(&number, row->id, sizeof number);
+    return UINT64_C(1) << BITS | number >> (64 - BITS);
+}
+
 void hf_pending_id(const hf_pending *row, char ret_text[HF_WRITE_ID_LEN])
 {
     for (size_t i = 0; i < sizeof row->id; i++) {

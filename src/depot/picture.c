@@ -7,6 +7,7 @@
  *       breaker of origin 0: open for another 12.300 s */
 #include "depot/fetching.h"
 #include "depot/hearing.h"
+#include "depot/outbox.h"
 
 #include <stdio.h>
 
@@ -99,7 +100,7 @@ static void look(const hf_depot *depot, void *arg)
         if (row->state == HF_ROW_SENDING) {
             send_picture *one = &into->sends[into->send_count++];
             copy_key(one->key, hf_slot_key(row->slot));
-            one->sequence = row->sequence;
+            one->sequence = hf_pending_number(row);
             one->attempt = row->attempts + 1;
         }
     }

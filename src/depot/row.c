@@ -2,7 +2,7 @@
  * texts have their length before them. The first byte is the version; entries have their own layout, see below. */
 #include "depot/file.h"
 
-enum { PENDING_VERSION = 1, SPACE_VERSION = 1, ALIAS_VERSION = 1 };
+enum { PENDING_VERSION = 2, SPACE_VERSION = 1, ALIAS_VERSION = 1, NUMBERS_VERSION = 1 };
 
 static void put_number(hf_buf *out, uint64_t number)
 {
@@ -254,6 +254,7 @@ void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row)
     put_number(out, row->attempts);
     put_number(out, row->rounds);
     put_signed(out, row->made_at);
+    put_signed(out, row->retry_at);
     put_number(out, row->status);
     size_t message_len = strlen(row->message);
     put_number(out, message_len);
@@ -264,7 +265,9 @@ void hf_row_put_pending(hf_buf *out, hf_str key, const hf_pending *row)
 
 bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool *ret_no_memory)
 {
-    reader in = reader_of(bytes, PENDING_VERSION);
+    /* Version 1 had no retry_at. */
+    unsigned version = bytes.len > 0 && bytes.data[0] == 1 ? 1 : PENDING_VERSION;
+    reader in = reader_of(bytes, version);
     hf_pending row = {0};
     hf_depot_key parts;
     hf_str key = get_bytes(&in, get_number(&in));
@@ -286,6 +289,7 @@ bool hf_row_get_pending(hf_str bytes, hf_str *ret_key, hf_pending *ret_row, bool
     row.attempts = (uint32_t)get_number(&in);
     row.rounds = (uint32_t)get_number(&in);
     row.made_at = get_signed(&in);
+    row.retry_at = version > 1 ? get_signed(&in) : 0;
     row.status = (hf_status)get_number(&in);
     hf_str message = get_bytes(&in, get_number(&in));
     in.is_bad = in.is_bad || message.len >= sizeof row.message;
@@ -341,4 +345,29 @@ bool hf_row_get_alias(hf_str bytes, hf_str *ret_to, int64_t *ret_made_at)
     *ret_made_at = get_signed(&in);
     *ret_to = get_bytes(&in, get_number(&in));
     return is_whole(&in) && hf_depot_key_unpack(*ret_to, &parts);
+}
+
+/* ---- Numbers of writes ------------------------------------------------------------------------------------------- */
+
+_Static_assert(HF_ROW_NUMBERS_LEN == 1 + sizeof(uint64_t), "a version and a number");
+
+void hf_row_put_numbers(char ret_bytes[HF_ROW_NUMBERS_LEN], uint64_t next)
+{
+    ret_bytes[0] = NUMBERS_VERSION;
+    for (size_t i = 0; i < sizeof next; i++) {
+        ret_bytes[1 + i] = (char)(unsigned char)(next >> (8 * i));
+    }
+}
+
+bool hf_row_get_numbers(hf_str bytes, uint64_t *ret_next)
+{
+    uint64_t next = 0;
+    if (bytes.len != HF_ROW_NUMBERS_LEN || bytes.data[0] != NUMBERS_VERSION) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof next; i++) {
+        next |= (uint64_t)(unsigned char)bytes.data[1 + i] << (8 * i);
+    }
+    *ret_next = next;
+    return next <= INT64_MAX; /* numbers are keys of rows */
 }

@@ -186,6 +186,15 @@ int64_t hf_rule_send_pause(uint32_t attempts, int64_t retry_after, double chance
     return at_least((int64_t)((double)doubled(SECOND, attempts - 1, 300 * SECOND) * chance), retry_after);
 }
 
+int64_t hf_rule_pause_left(int64_t now, int64_t until)
+{
+    if (until <= now) {
+        return 0;
+    }
+    uint64_t left = (uint64_t)until - (uint64_t)now;
+    return left < (uint64_t)HF_RETRY_AFTER_MAX ? (int64_t)left : HF_RETRY_AFTER_MAX;
+}
+
 /* ---- The breaker ------------------------------------------------------------------------------------------------- */
 
 enum { PROBES = 1 };

@@ -83,6 +83,8 @@ int64_t hf_rule_retry_pause(int attempt, int64_t retry_after, double chance);
 int64_t hf_rule_backoff(uint32_t failures, double chance);
 /* Of a write, after `attempts` attempts: 1 s x 2^(attempts - 1), at most 5 min, jittered. */
 int64_t hf_rule_send_pause(uint32_t attempts, int64_t retry_after, double chance);
+/* What is left of a pause that ends at `until`, by a clock that may have been set since: at most what an origin may ask for. */
+int64_t hf_rule_pause_left(int64_t now, int64_t until);
 
 /* ---- The breaker of an origin ------------------------------------------------------------------------------------ */
 

@@ -48,13 +48,13 @@ void hf_depot_look_at_sends(hf_depot *depot, hf_depot_slot *slot)
     }
 }
 
-void hf_depot_look_at_all_sends(hf_depot *depot)
+void hf_depot_look_at_all_sends(hf_depot *depot, bool at_once)
 {
     HF_LIST_EACH(node, &depot->rows)
     {
         hf_pending *row = HF_CONTAINER(node, hf_pending, in_all);
         if (hf_slot_first_row(row->slot) == row) {
-            row->next_try.ns = 0;
+            row->next_try.ns = at_once ? 0 : row->next_try.ns;
             hf_depot_look_at_sends(depot, row->slot);
         }
     }

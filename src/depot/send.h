@@ -23,6 +23,7 @@ struct hf_sending {
     hf_status status;
     hf_failure_box *failure;
     hf_reply_class why;
+    int64_t pause; /* before the next attempt; 0 = not decided */
 };
 
 /* The base after the origin has told its value. `value` NULL: it was deleted. What it told may be from before an

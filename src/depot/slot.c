@@ -16,7 +16,7 @@ hf_depot_slot *hf_slot_hold(hf_depot *depot, hf_str key)
         return slot;
     }
     hf_space *space = hf_depot_space(depot, hf_depot_key_ns(key));
-    hf_depot_slot *slot = space != NULL ? hf_rt_alloc(depot->rt, sizeof *slot + key.len) : NULL;
+    hf_depot_slot *slot = space != NULL ? hf_spare_take(depot, sizeof *slot + key.len) : NULL;
     if (slot == NULL) {
         return NULL;
     }
@@ -53,7 +53,7 @@ void hf_slot_let_go(hf_depot *depot, hf_depot_slot *slot)
     hf_keys_remove(&depot->slots, &slot->key);
     hf_entry_drop(&slot->entry);
     hf_snap_unref(slot->snap);
-    hf_rt_free(depot->rt, slot, sizeof *slot + slot->key.len);
+    hf_spare_give(depot, slot, sizeof *slot + slot->key.len);
 }
 
 hf_pending *hf_slot_first_row(const hf_depot_slot *slot)
@@ -226,7 +226,9 @@ static bool know_by(hf_depot *depot, hf_depot_slot *slot, const hf_depot_entry *
     hf_value *value = NULL;
     bool is_pending = false;
     HF_IGNORE(hf_slot_fold(depot, slot, entry, NULL, NULL, &kind, &value, &is_pending)); /* fails only for `more` */
-    hf_snap *snap = hf_snap_new(depot, slot->space, entry, kind, value, is_pending, place);
+    bool is_blank = kind == HF_ENTRY_NONE && !is_pending && hf_entry_is_blank(depot, slot->space, entry);
+    hf_snap *snap = is_blank ? hf_snap_none(depot, slot->space, entry, place)
+                             : hf_snap_new(depot, slot->space, entry, kind, value, is_pending, place);
     hf_value_unref(value);
     if (snap == NULL) {
         return false;
@@ -290,7 +292,7 @@ static bool know_at_once(hf_depot *depot, hf_depot_slot *slot)
         slot->load = HF_SLOT_KNOWN;
         return true;
     }
-    if (depot->source != NULL && depot->broken == HF_OK) {
+    if (depot->source != NULL && depot->broken == HF_OK && hf_source_may_have(depot, slot)) {
         return false;
     }
     hf_depot_entry none = hf_entry_none(depot, slot->space);

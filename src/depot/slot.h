@@ -33,7 +33,7 @@ typedef struct hf_pending {
     hf_node node;   /* in slot->rows */
     hf_node in_all; /* in depot->rows, by sequence */
     hf_depot_slot *slot;
-    uint64_t sequence;
+    uint64_t sequence; /* its place among the writes of the depot; hf_pending_number is what others see */
     hf_write_verb verb;
     hf_row_state state;
     bool is_origin_first; /* not on the disk, not folded */
@@ -50,6 +50,7 @@ typedef struct hf_pending {
     uint32_t rounds;     /* of conflicts */
     int64_t made_at;     /* wall */
     hf_instant next_try; /* not sent before */
+    int64_t retry_at;    /* wall: the end of the pause after a failed attempt, for the next process; 0 = none */
     hf_status status;    /* of the last attempt */
     char message[HF_ROW_MESSAGE_LEN];
     hf_depot_write *handles[4]; /* writes that became one; owned */

@@ -92,6 +92,31 @@ hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *ent
     return snap;
 }
 
+bool hf_entry_is_blank(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry)
+{
+    hf_depot_entry none = hf_entry_none(depot, space);
+    return entry->kind == HF_ENTRY_NONE && !entry->is_unusable && entry->etag == NULL && entry->last_modified == NULL &&
+           entry->validated_at == none.validated_at && entry->max_age == none.max_age && entry->failures == 0 &&
+           entry->backoff_until == 0 && entry->generation == none.generation &&
+           entry->generation_all == none.generation_all && entry->version == none.version && entry->revision == 0;
+}
+
+hf_snap *hf_snap_none(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_place place)
+{
+    hf_snap *have = space->none;
+    if (have == NULL || have->place != place || have->entry.generation != entry->generation ||
+        have->entry.generation_all != entry->generation_all) { /* of before an invalidation */
+        hf_snap *made = hf_snap_new(depot, space, entry, HF_ENTRY_NONE, NULL, false, place);
+        if (made == NULL) {
+            return NULL;
+        }
+        hf_snap_unref(have);
+        have = space->none = made;
+    }
+    hf_assert(have->kind == HF_ENTRY_NONE && !have->is_pending && have->value == NULL);
+    return hf_snap_ref(have);
+}
+
 static int64_t ttl_of(const hf_depot *depot, const hf_depot_entry *entry)
 {
     return entry->max_age >= 0 ? entry->max_age : depot->options.ttl.ns;
@@ -139,7 +164,7 @@ hf_look_at hf_snap_look(const hf_depot *depot, const hf_snap *snap, int64_t now)
 {
     return (hf_look_at){
         .local = local_of(depot, snap, now),
-        .age = hf_rule_age(now, snap->entry.validated_at),
+        .age = snap->entry.kind != HF_ENTRY_NONE ? hf_rule_age(now, snap->entry.validated_at) : 0,
         .is_ahead = hf_rule_is_ahead(now, snap->entry.validated_at),
         .is_pending = snap->is_pending,
     };

@@ -1,6 +1,7 @@
 /* Where a depot keeps its rows: a file, whose requests go through the store's queue to a thread of its own, or functions of
  * the user, which hooks.c calls on the pool. The thread that has executed a request posts the result. Above the requests,
  * file and functions are the same. */
+#include "depot/bloom.h"
 #include "depot/change.h"
 #include "depot/file.h"
 #include "depot/hearing.h"
@@ -25,8 +26,19 @@ struct hf_source {
     hf_store_request checkpoint; /* the one under way, if is_checkpointing */
     hf_post checkpointed;
     bool is_checkpointing;
+    hf_bloom *keys;      /* of a file that was empty; NULL = which keys it has is not known */
     size_t writes_since; /* since the last checkpoint was asked for */
+    uint64_t
+        reserved; /* numbers of writes below this one are used, by the row "sequence" that this process wrote ... */
+    uint64_t reserving; /* ... or by the one in the commit under way; 0 = it has none */
+    char numbers[HF_RECORD_HEADER_LEN + HF_ROW_NUMBERS_LEN]; /* that row */
 };
+
+/* A number of a write never comes again (DP6): a row of the file says from where on they are free. It is not written with
+ * each write, but ahead, for this many. A restart leaves those out that were not used. */
+enum { NUMBERS_RESERVED = 64 };
+/* If that row cannot be read, new numbers begin this far behind those of the writes that wait: as if so many had been made. */
+#define NUMBERS_LOST (UINT64_C(1) << 40)
 
 /* A checkpoint is asked for after this many writes. The store moves its log only if that is long enough; without being asked
  * it never does, and the log would grow until the depot is closed. */
@@ -41,7 +53,9 @@ struct hf_load {
     hf_change *change; /* that has begun it; NULL = the slot loads */
 };
 
-static const char ALL[] = "generation"; /* in the table meta */
+/* In the table meta. */
+static const char ALL[] = "generation";
+static const char NUMBERS[] = "sequence";
 
 /* A record that cannot be read. `key`: that it is about; empty = not known, or about none. */
 static void report_damage(hf_depot *depot, const char *what, hf_str key, const char *message)
@@ -82,6 +96,13 @@ static hf_status read_space(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     return HF_OK;
 }
 
+/* When the pause ends that the row tells of. The wall clock may have been set since. */
+static int64_t next_try(const hf_depot *depot, int64_t retry_at)
+{
+    int64_t pause = retry_at != 0 ? hf_rule_pause_left(hf_depot_wall(depot), retry_at) : 0;
+    return pause > 0 ? hf_rt_now(depot->rt).ns + pause : 0;
+}
+
 static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     (void)arena;
@@ -110,6 +131,7 @@ static hf_status read_pending(hf_op *op, void *arg, const hf_row *row, hf_arena 
             *one = got;
             one->sequence = sequence;
             one->is_old = true;
+            one->next_try.ns = next_try(depot, one->retry_at);
             one->slot = slot; /* the hold of the row */
             hf_list_init(&one->asks);
             hf_pending_link(depot, one);
@@ -145,38 +167,67 @@ static hf_status read_alias(hf_op *op, void *arg, const hf_row *row, hf_arena *a
     return HF_OK;
 }
 
+/* A row of the table meta. `*ret_body` without bytes: it is not there, or it is damaged, and `ret_bad` says so. */
+static hf_status read_meta(hf_op *op, hf_store *store, hf_arena *arena, const char *name, hf_str *ret_body,
+                           hf_op *ret_bad)
+{
+    hf_store_request request = {
+        .verb = HF_STORE_GET,
+        .table = HF_TABLE_META,
+        .key = {.text = hf_str_of(name)},
+        .arena = arena,
+    };
+    hf_store_execute(store, &request);
+    *ret_body = (hf_str){0};
+    hf_op_init(ret_bad);
+    if (request.status != HF_OK) {
+        *op = request.op;
+    } else if (request.found) {
+        HF_IGNORE(hf_record_open(ret_bad, HF_TABLE_META, &request.key, request.value, ret_body));
+    }
+    return request.status;
+}
+
+static hf_status read_generations(hf_op *op, hf_depot *depot, hf_store *store, hf_arena *arena)
+{
+    hf_str body;
+    hf_op bad;
+    uint64_t generation = 0;
+    uint64_t hard = 0;
+    HF_TRY(read_meta(op, store, arena, ALL, &body, &bad));
+    if (bad.status != HF_OK || (body.len > 0 && !hf_row_get_space(body, &generation, &hard))) {
+        report_damage(depot, ALL, (hf_str){0}, bad.message);
+        generation = hard = UINT64_MAX / 2;
+    }
+    atomic_store(&depot->generation, generation);
+    atomic_store(&depot->hard, hard);
+    depot->generation_last = generation;
+    depot->hard_last = hard;
+    return HF_OK;
+}
+
+static hf_status read_numbers(hf_op *op, hf_depot *depot, hf_store *store, hf_arena *arena)
+{
+    hf_str body;
+    hf_op bad;
+    uint64_t next = 0;
+    HF_TRY(read_meta(op, store, arena, NUMBERS, &body, &bad));
+    bool is_damaged = bad.status != HF_OK || (body.len > 0 && !hf_row_get_numbers(body, &next));
+    if (is_damaged) {
+        report_damage(depot, NUMBERS, (hf_str){0}, bad.message);
+        depot->sequence_next += NUMBERS_LOST;
+    } else if (next > depot->sequence_next) {
+        depot->sequence_next = next;
+    }
+    return HF_OK;
+}
+
 static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
 {
     hf_allocator memory = hf_env_memory(depot->rt->env);
     hf_arena arena;
     hf_arena_init(&arena, memory);
-    hf_store_request request = {
-        .verb = HF_STORE_GET,
-        .table = HF_TABLE_META,
-        .key = {.text = HF_STR("generation")},
-        .arena = &arena,
-    };
-    hf_store_execute(store, &request);
-    hf_status status = request.status;
-    if (status != HF_OK) {
-        *op = request.op;
-    } else if (request.found) {
-        hf_str body;
-        uint64_t generation = 0;
-        uint64_t hard = 0;
-        hf_op bad;
-        hf_op_init(&bad);
-        if (hf_record_open(&bad, HF_TABLE_META, &request.key, request.value, &body) != HF_OK ||
-            !hf_row_get_space(body, &generation, &hard)) {
-            report_damage(depot, ALL, (hf_str){0}, bad.message);
-            generation = hard = UINT64_MAX / 2;
-        }
-        atomic_store(&depot->generation, generation);
-        atomic_store(&depot->hard, hard);
-        depot->generation_last = generation;
-        depot->hard_last = hard;
-    }
-    hf_arena_deinit(&arena);
+    hf_status status = read_generations(op, depot, store, &arena);
     if (status == HF_OK) {
         status = hf_store_each_row(op, store, memory, HF_TABLE_SPACE, NULL, NULL, read_space, depot);
     }
@@ -186,7 +237,36 @@ static hf_status read_all(hf_op *op, hf_depot *depot, hf_store *store)
     if (status == HF_OK) {
         status = hf_store_each_row(op, store, memory, HF_TABLE_PENDING, NULL, NULL, read_pending, depot);
     }
+    if (status == HF_OK) {
+        status = read_numbers(op, depot, store, &arena); /* after the rows: their numbers are used, too */
+    }
+    hf_arena_deinit(&arena);
     return status;
+}
+
+/* A filter for a file that has no entry yet. Without memory, or if the file cannot be read now, there is none. */
+static hf_bloom *new_filter(const hf_depot *depot, hf_store *store)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(depot->rt->env));
+    hf_store_request request = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_ENTRY,
+        .key = hf_key_first(),
+        .key_end = hf_key_last(),
+        .row_max = 1,
+        .arena = &arena,
+    };
+    hf_store_execute(store, &request);
+    bool is_empty = request.status == HF_OK && request.row_count == 0;
+    hf_arena_deinit(&arena);
+    return is_empty ? hf_rt_alloc(depot->rt, sizeof(hf_bloom)) : NULL;
+}
+
+static void drop_filter(const hf_depot *depot, hf_source *source)
+{
+    hf_rt_free(depot->rt, source->keys, sizeof *source->keys);
+    source->keys = NULL;
 }
 
 static hf_status reread(void *state, hf_op *op, const char *path)
@@ -207,8 +287,10 @@ hf_status hf_source_open_store(hf_op *op, hf_depot *depot, hf_store *store)
     }
     source->depot = depot;
     source->last_commit = store->ops->last_commit(store);
+    source->keys = new_filter(depot, store);
     status = hf_store_queue_open(op, depot->rt->env, store, &source->queue);
     if (status != HF_OK) {
+        drop_filter(depot, source);
         hf_rt_free(depot->rt, source, sizeof *source);
         return status;
     }
@@ -318,6 +400,7 @@ void hf_depot_source_close(hf_depot *depot)
     hf_store_queue_close(source->queue);
     hf_file_owner_release(depot->rt->env, &source->owner); /* after everything of the file is closed */
     hf_hooks_free(source->hooks);
+    drop_filter(depot, source);
     hf_rt_free(depot->rt, source->writes, source->write_capacity * sizeof *source->writes);
     hf_rt_free(depot->rt, source, sizeof *source);
     depot->source = NULL;
@@ -402,6 +485,12 @@ static bool load_for(hf_depot *depot, hf_depot_slot *slot, hf_change *change)
     return true;
 }
 
+bool hf_source_may_have(const hf_depot *depot, const hf_depot_slot *slot)
+{
+    const hf_bloom *keys = depot->source->keys;
+    return keys == NULL || hf_bloom_may_have(keys, slot->key.hash);
+}
+
 bool hf_source_load(hf_depot *depot, hf_depot_slot *slot)
 {
     return load_for(depot, slot, NULL);
@@ -441,6 +530,7 @@ static void act_written(hf_depot *depot, hf_post *post)
     if (status == HF_OK) {
         hf_assert(source->commit.commit == source->last_commit + 1);
         source->last_commit = source->commit.commit;
+        source->reserved = source->reserving != 0 ? source->reserving : source->reserved;
     } else {
         hf_log(depot->rt, HF_LOG_ERROR, "depot_commit_failed", "depot=%s message=%s", depot->name,
                source->commit.op.message);
@@ -512,6 +602,45 @@ static void checkpoint_if_due(hf_depot *depot, size_t writes)
     hf_source_submit(depot, &source->checkpoint);
 }
 
+/* Keys that the commit may write, from now on also for those who look before it is done. */
+static void note_keys(const hf_depot *depot, hf_source *source, size_t count)
+{
+    for (size_t i = 0; i < count && source->keys != NULL; i++) {
+        const hf_write *one = &source->writes[i];
+        if (one->table == HF_TABLE_ENTRY && one->kind == HF_WRITE_PUT) {
+            hf_bloom_add(source->keys, hf_key_hash(depot->seed, one->key.text.data, one->key.text.len));
+        }
+    }
+    if (source->keys != NULL && source->keys->count >= HF_BLOOM_MAX) {
+        drop_filter(depot, source);
+    }
+}
+
+/* Whether a commit has a write whose number is not reserved yet. */
+static bool has_new_number(const hf_source *source, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const hf_write *one = &source->writes[i];
+        if (one->table == HF_TABLE_PENDING && one->kind == HF_WRITE_PUT && (uint64_t)one->key.a >= source->reserved) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The row that reserves numbers, as the last write of the commit. */
+static hf_write reserve(const hf_depot *depot, hf_source *source)
+{
+    hf_write write = {.table = HF_TABLE_META, .kind = HF_WRITE_PUT, .key = {.text = hf_str_of(NUMBERS)}};
+    size_t header_len = hf_record_header_len(HF_TABLE_META);
+    hf_assert(header_len + HF_ROW_NUMBERS_LEN <= sizeof source->numbers);
+    source->reserving = depot->sequence_next + NUMBERS_RESERVED;
+    hf_row_put_numbers(source->numbers + header_len, source->reserving);
+    hf_record_seal(HF_TABLE_META, &write.key, source->numbers, HF_ROW_NUMBERS_LEN);
+    write.value = hf_str_of_len(source->numbers, header_len + HF_ROW_NUMBERS_LEN);
+    return write;
+}
+
 void hf_source_commit(hf_depot *depot)
 {
     hf_source *source = depot->source;
@@ -528,8 +657,9 @@ void hf_source_commit(hf_depot *depot)
     hf_list_move_all(&depot->batch, &depot->committing);
     depot->is_committing = true;
     source->written.act = act_written;
+    source->reserving = 0;
     hf_op_init(&source->commit.op);
-    if (depot->broken != HF_OK || !make_room(depot, source, count)) {
+    if (depot->broken != HF_OK || !make_room(depot, source, count + 1)) {
         source->commit.status =
             depot->broken != HF_OK
                 ? hf_fail(&source->commit.op, depot->broken,
@@ -545,7 +675,11 @@ void hf_source_commit(hf_depot *depot)
         memcpy(source->writes + at, change->writes, change->write_count * sizeof *change->writes);
         at += change->write_count;
     }
-    hf_assert(at == count && count > 0 && count <= source->write_capacity);
+    hf_assert(at == count && count > 0 && count < source->write_capacity);
+    note_keys(depot, source, count);
+    if (has_new_number(source, count)) {
+        source->writes[count++] = reserve(depot, source);
+    }
     source->commit = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = source->last_commit + 1,

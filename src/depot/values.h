@@ -53,6 +53,7 @@ typedef struct hf_space {
     _Atomic(uint64_t) hard;              /* ... and those from before this one are gone */
     uint64_t generation_last, hard_last; /* as decided; may not be written yet */
     uint64_t stirred;                    /* depot->stir of its last invalidation */
+    struct hf_snap *none;                /* shared by its keys of which nothing is known; NULL = none was asked for */
     char bytes[];
 } hf_space;
 
@@ -90,6 +91,10 @@ hf_space *hf_depot_space(hf_depot *depot, hf_str ns); /* NULL = no memory */
 /* Takes its own references. NULL = no memory. */
 hf_snap *hf_snap_new(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_entry_kind kind,
                      hf_value *value, bool is_pending, hf_depot_place place);
+/* The same of a key of which nothing is known, and that has no writes: the keys of a namespace share it. */
+hf_snap *hf_snap_none(hf_depot *depot, hf_space *space, const hf_depot_entry *entry, hf_depot_place place);
+/* Whether nothing is known of the key: the entry is what hf_entry_none makes now. */
+bool hf_entry_is_blank(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
 /* Whether a hard invalidation, or any, came after the entry. */
 bool hf_entry_is_gone(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);
 bool hf_entry_is_unusable(const hf_depot *depot, const hf_space *space, const hf_depot_entry *entry);

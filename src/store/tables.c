@@ -7,6 +7,7 @@ extern const char hf_schema_0001[];
 extern const char hf_schema_0002[];
 extern const char hf_schema_0003[];
 extern const char hf_schema_depot_0001[];
+extern const char hf_schema_depot_0002[];
 
 static const hf_table_info TABLES[HF_TABLE_COUNT] = {
     [HF_TABLE_META] = {"meta", true, false, false, true, false},
@@ -72,6 +73,7 @@ static const hf_table DEPOT_TABLES[] = {
 
 static const hf_schema_step DEPOT_STEPS[] = {
     {1, hf_schema_depot_0001},
+    {2, hf_schema_depot_0002},
 };
 
 const hf_table_set hf_depot_tables = {
@@ -89,7 +91,7 @@ const hf_table_set hf_depot_tables = {
     .opened_with = "hf_depot_open",
     .looked_at_with = "holdfast depot stats",
 };
-_Static_assert(HF_COUNT_OF(DEPOT_STEPS) == 1, "later_tables has the tables of all versions after version_readable");
+_Static_assert(HF_COUNT_OF(DEPOT_STEPS) == 2, "later_tables has the tables of all versions after version_readable");
 
 _Static_assert(HF_TABLE_COUNT < 32, "a set has a bit for each table");
 

@@ -315,6 +315,108 @@ TRACE(C11_X8_a_soft_invalidation_keeps_the_value_for_its_etag_and_a_hard_one_del
     return HF_OK;
 }
 
+/* What a burst of fetches needed is kept for the next one, within a bound, and given back later. */
+TRACE(DP8_spare_memory_has_a_bound_and_goes)
+{
+    enum { KEYS = 1200, SPARE_MAX = 1024 * 1024 };
+    static hf_depot_key keys[KEYS];
+    static hf_depot_result results[KEYS];
+    static char ids[KEYS][8];
+    lent store;
+    origin o = {.is_named = true, .takes = hf_milliseconds(5)};
+    HF_TRY(rig_store(&store));
+    {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .state = &o, .fetch_max = KEYS));
+        for (int i = 0; i < KEYS; i++) {
+            (void)snprintf(ids[i], sizeof ids[i], "%d", i);
+            keys[i] = rig_key(ids[i]);
+        }
+        HF_TRY(hf_depot_get_many(depot, keys, KEYS, results));
+        for (int i = 0; i < KEYS; i++) {
+            HF_CHECK(results[i].status == HF_OK);
+            hf_value_unref(results[i].value);
+        }
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        HF_CHECK_SAY(HF_ASAN || depot->spare_bytes > SPARE_MAX / 2, "%zu bytes", depot->spare_bytes);
+        HF_CHECK(depot->spare_bytes <= SPARE_MAX);
+        HF_TRY(hf_sleep(hf_minutes(11)));
+        HF_CHECK_SAY(depot->spare_bytes < SPARE_MAX / 64, "%zu bytes", depot->spare_bytes);
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
+/* Nor from 1970: the origin has said nothing of the key yet. */
+TRACE(C1_a_write_of_a_key_that_the_origin_never_spoke_of_has_no_age)
+{
+    origin o = {.is_down = true};
+    hf_depot_info info = {0};
+    hf_depot_event event;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(rig_open(&depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+    HF_AUTO(hf_watcher_close) hf_watcher *watcher = NULL;
+    HF_TRY(hf_depot_watch(depot, rig_key("A"), &watcher, .fresh = HF_FRESH_LOCAL));
+    HF_TRY(rig_put(depot, "A", "mine"));
+    rig_next(watcher, HF_DEPOT_DATA, "mine", &event);
+    HF_CHECK(event.age.ns == 0 && event.is_pending && !event.is_stale);
+    HF_TRY(hf_sleep(hf_minutes(1)));
+    GET(depot, "A", "mine", .fresh = HF_FRESH_CACHED, .ret_info = &info);
+    HF_CHECK(info.age.ns == 0 && info.is_pending && !info.is_stale);
+    GET(depot, "A", "mine", .fresh = HF_FRESH_LOCAL, .ret_info = &info);
+    HF_CHECK(info.age.ns == 0 && info.is_pending && !info.is_stale);
+    return HF_OK;
+}
+
+/* ---- The file ---------------------------------------------------------------------------------------------------- */
+
+static int entry_reads;
+
+static hf_status counting_execute(hf_store *store, hf_store_request *request)
+{
+    entry_reads += request->verb == HF_STORE_GET && request->table == HF_TABLE_ENTRY;
+    return lent_execute(store, request);
+}
+
+static const hf_store_ops COUNTING = {
+    .name = "counting", .execute = counting_execute, .last_commit = lent_last, .close = lent_close};
+
+/* A read of the file for each would cost more than all the rest. */
+TRACE(S11_new_keys_are_not_looked_for_in_a_file_that_was_empty)
+{
+    enum { KEYS = 300 };
+    lent store;
+    char id[8];
+    origin o = {.is_named = true};
+    HF_TRY(rig_store(&store));
+    store.base.ops = &COUNTING;
+    for (int life = 0; life < 2; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        entry_reads = 0;
+        for (int i = 0; i < KEYS; i++) {
+            (void)snprintf(id, sizeof id, "%d%c", i, "ab"[life]);
+            GET(depot, id, id, .fresh = HF_FRESH_CACHED);
+        }
+        HF_CHECK(o.fetches == KEYS * (life + 1));
+        HF_CHECK_SAY(entry_reads <= (life == 0 ? 3 : KEYS), "%d reads",
+                     entry_reads); /* a few look as if they were there */
+        HF_CHECK(life == 0 || entry_reads == KEYS);
+        HF_TRY(hf_depot_trim(depot, 0));
+        for (int i = 0; i < KEYS; i++) {
+            (void)snprintf(id, sizeof id, "%d%c", i, "ab"[life]);
+            GET(depot, id, id, .fresh = HF_FRESH_LOCAL);
+        }
+        HF_TRY(hf_depot_delete(depot, rig_key("7a")));
+        HF_TRY(hf_depot_trim(depot, 0));
+        HF_CHECK(rig_get(depot, "7a", .fresh = HF_FRESH_LOCAL) == HF_ERR_NOT_FOUND);
+        HF_CHECK(o.fetches == KEYS * (life + 1));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C1_ages_are_the_depots_own_record_and_survive_a_restart),
     cmocka_unit_test(C1_the_origins_max_age_comes_before_the_ttl),
@@ -327,6 +429,9 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C6_X8_a_namespace_is_invalidated_in_memory_and_in_the_file_and_no_other_is),
     cmocka_unit_test(C7_queries_that_look_alike_are_different_keys_and_the_order_of_terms_is_not),
     cmocka_unit_test(C11_X8_a_soft_invalidation_keeps_the_value_for_its_etag_and_a_hard_one_deletes_it),
+    cmocka_unit_test(DP8_spare_memory_has_a_bound_and_goes),
+    cmocka_unit_test(C1_a_write_of_a_key_that_the_origin_never_spoke_of_has_no_age),
+    cmocka_unit_test(S11_new_keys_are_not_looked_for_in_a_file_that_was_empty),
 };
 
 int main(int argc, char **argv)

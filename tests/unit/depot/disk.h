@@ -47,6 +47,11 @@ typedef struct disk_push {
     bool is_final; /* it was accepted or refused, not put off */
 } disk_push;
 
+/* Numbers of writes that the program has seen: `number` is the largest one, from this tick on. */
+typedef struct disk_number {
+    uint64_t tick, number;
+} disk_number;
+
 static struct {
     hf_rng rng; /* of the program */
     uint64_t tick;
@@ -58,6 +63,8 @@ static struct {
     int proof_count;
     disk_push pushes[DISK_PUSHES];
     int push_count;
+    disk_number numbers[DISK_OPS];
+    int number_count;
     bool is_down;   /* the origin */
     bool is_steady; /* it always accepts */
     bool coalesces;
@@ -83,6 +90,43 @@ static inline void disk_new_token(char token[TOKEN_LEN + 1])
 static inline int disk_key_of(hf_depot_key key)
 {
     return ((const char *)key.id)[1] - '0';
+}
+
+/* ---- Numbers of writes ------------------------------------------------------------------------------------------- */
+
+/* The largest number among the writes that wait; 0 = none does. */
+static inline uint64_t disk_number_last(const hf_depot *depot)
+{
+    uint64_t last = 0;
+    HF_LIST_EACH(node, &depot->rows)
+    {
+        uint64_t number = HF_CONTAINER(node, hf_pending, in_all)->sequence;
+        last = number > last ? number : last;
+    }
+    return last;
+}
+
+static inline void disk_note_number(const hf_depot *depot)
+{
+    uint64_t number = disk_number_last(depot);
+    uint64_t before = book.number_count > 0 ? book.numbers[book.number_count - 1].number : 0;
+    if (number > before && HF_CHECK(book.number_count < DISK_OPS)) {
+        book.numbers[book.number_count++] = (disk_number){.tick = disk_tick(), .number = number};
+    }
+}
+
+/* A new write gets a number that nobody had seen at tick `at`. */
+static inline hf_status disk_judge_number(hf_depot *depot, uint64_t at)
+{
+    uint64_t seen = 0;
+    for (int i = 0; i < book.number_count && book.numbers[i].tick <= at; i++) {
+        seen = book.numbers[i].number;
+    }
+    HF_TRY(hf_depot_online(depot, false));
+    HF_TRY(hf_depot_put(depot, rig_key("n"), "new", 3));
+    uint64_t number = disk_number_last(depot);
+    HF_CHECK_SAY(number > seen, "DP6 a new write gets number %d, and %d was seen", (int)number, (int)seen);
+    return hf_depot_drop(depot, number);
 }
 
 /* ---- The origin -------------------------------------------------------------------------------------------------- */
@@ -332,6 +376,7 @@ static inline hf_status disk_judge(hf_vfs *disk, uint64_t at)
             last[push->key] = push->token;
         }
     }
+    HF_TRY(disk_judge_number(depot, at));
     return hf_depot_close(depot);
 }
 

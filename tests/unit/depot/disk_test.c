@@ -100,6 +100,7 @@ static void some_steps(hf_depot *depot, int count, bool may_fail)
         } else {
             HF_IGNORE(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&book.rng, 3000))));
         }
+        disk_note_number(depot);
     }
 }
 

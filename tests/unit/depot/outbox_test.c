@@ -2,6 +2,8 @@
  * happen to a write, each row on a whole depot. */
 #include "rig.h"
 
+#include "depot/file.h"
+
 /* ---- The breaker ------------------------------------------------------------------------------------------------- */
 
 static unsigned by_letter(void *state, hf_depot_key key)
@@ -419,6 +421,238 @@ TRACE(C9_a_value_from_before_a_delete_does_not_come_back_for_7_days)
     return HF_OK;
 }
 
+/* ---- Numbers of writes ------------------------------------------------------------------------------------------- */
+
+typedef struct numbers {
+    uint64_t all[8];
+    int count;
+} numbers;
+
+static bool note_number(void *arg, const hf_depot_pending_write *write)
+{
+    numbers *seen = arg;
+    for (int i = 0; i < seen->count; i++) {
+        HF_CHECK_SAY(seen->all[i] != write->sequence, "number %d comes again", (int)write->sequence);
+    }
+    if (HF_CHECK(seen->count < (int)HF_COUNT_OF(seen->all))) {
+        seen->all[seen->count++] = write->sequence;
+    }
+    return true;
+}
+
+/* In the second life all writes of the first one are settled; in the third one all of the second were dropped. */
+TRACE(DP6_the_number_of_a_write_does_not_come_again_after_a_restart)
+{
+    lent store;
+    origin o = {.value = "base"};
+    numbers seen = {0};
+    HF_TRY(rig_store(&store));
+    for (int life = 0; life < 4; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        HF_TRY(hf_depot_online(depot, false));
+        HF_TRY(rig_put(depot, "A", "1"));
+        HF_TRY(rig_put(depot, "B", "2"));
+        HF_TRY(hf_depot_pending(depot, note_number, &seen));
+        HF_CHECK(seen.count == 2 * (life + 1));
+        if (life % 2 == 0) {
+            HF_TRY(hf_depot_online(depot, true));
+            HF_TRY(hf_sleep(hf_seconds(1)));
+        } else {
+            HF_TRY(hf_depot_drop(depot, seen.all[seen.count - 1]));
+            HF_TRY(hf_depot_drop(depot, seen.all[seen.count - 2]));
+        }
+        HF_CHECK(rig_counts(depot).pending == 0);
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
+/* More writes than are reserved at once. */
+TRACE(DP6_many_writes_have_rising_numbers_over_restarts)
+{
+    lent store;
+    origin o = {.value = "base"};
+    uint64_t last = 0;
+    HF_TRY(rig_store(&store));
+    for (int life = 0; life < 3; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        for (int i = 0; i < 70; i++) {
+            numbers one = {0};
+            HF_TRY(hf_depot_online(depot, false));
+            HF_TRY(rig_put(depot, "A", "1"));
+            HF_TRY(hf_depot_pending(depot, note_number, &one));
+            HF_CHECK(one.count == 1 && one.all[0] > last);
+            last = one.all[0];
+            HF_TRY(hf_depot_online(depot, true));
+            HF_TRY(hf_sleep(hf_milliseconds(1)));
+        }
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
+/* They are in no file, so nothing there could tell which of them were used. */
+TRACE(DP6_writes_that_go_to_the_origin_first_have_numbers_that_do_not_come_again)
+{
+    lent store;
+    origin o = {.value = "base"};
+    numbers seen = {0};
+    HF_TRY(rig_store(&store));
+    for (int life = 0; life < 3; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_AUTO(hf_collector_close) hf_collector *events = NULL;
+        hf_depot_news sent, settled;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        HF_TRY(hf_depot_events(depot, &events));
+        HF_TRY(hf_depot_put(depot, rig_key("A"), "1", 1, .mode = HF_DEPOT_ORIGIN_FIRST));
+        HF_TRY(hf_collector_next(events, &sent));
+        HF_TRY(hf_collector_next(events, &settled));
+        HF_CHECK(sent.kind == HF_NEWS_SENT && settled.kind == HF_NEWS_SETTLED && sent.sequence == settled.sequence);
+        HF_CHECK(sent.sequence >= UINT64_C(1) << 52 && sent.sequence < UINT64_C(1) << 53);
+        (void)note_number(&seen, &(hf_depot_pending_write){.sequence = sent.sequence});
+        HF_CHECK(hf_depot_drop(depot, sent.sequence) == HF_ERR_NOT_FOUND);
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
+/* Which numbers were used is not known then: new ones begin far behind. */
+TRACE(DP9_a_damaged_row_of_the_numbers_makes_them_jump)
+{
+    lent store;
+    origin o = {.value = "base"};
+    numbers seen = {0};
+    HF_TRY(rig_store(&store));
+    for (int life = 0; life < 3; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        HF_CHECK(rig_counts(depot).damaged == (life == 1));
+        HF_TRY(hf_depot_online(depot, false));
+        HF_TRY(rig_put(depot, "A", "1"));
+        HF_TRY(hf_depot_pending(depot, note_number, &seen));
+        HF_CHECK(seen.count == life + 1 && (seen.all[life] > UINT64_C(1) << 40) == (life > 0));
+        HF_TRY(hf_depot_drop(depot, seen.all[life]));
+        HF_TRY(hf_depot_close(depot));
+        depot = NULL;
+        hf_write bad = {.table = HF_TABLE_META, .key = {.text = HF_STR("sequence")}, .value = HF_STR("no such record")};
+        hf_store_request request = {.verb = HF_STORE_COMMIT,
+                                    .commit = store.inner->ops->last_commit(store.inner) + 1,
+                                    .writes = &bad,
+                                    .write_count = 1};
+        if (life == 0) {
+            hf_store_execute(store.inner, &request);
+            HF_TRY(request.status);
+        }
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
+/* Version 1 of the record had no end of a pause. */
+static void a_write_of_an_older_file_is_read(void **state)
+{
+    (void)state;
+    hf_buf older, newer;
+    hf_value *data = NULL;
+    hf_depot_key_bytes key;
+    hf_op op;
+    hf_op_init(&op);
+    assert_int_equal(hf_depot_key_pack(&op, rig_key("A"), &key), HF_OK);
+    assert_int_equal(hf_value_copy("mine", 4, &data), HF_OK);
+    hf_pending row = {.verb = HF_WRITE_REPLACE, .data = data, .attempts = 3, .status = HF_ERR_IO};
+    hf_buf_init(&older, hf_env_memory(hf_env_posix()), 1000);
+    hf_buf_init(&newer, hf_env_memory(hf_env_posix()), 1000);
+    hf_row_put_pending(&older, hf_str_of_len(key.bytes, key.len), &row);
+    row.retry_at = 1;
+    hf_row_put_pending(&newer, hf_str_of_len(key.bytes, key.len), &row);
+    assert_int_equal(older.len, newer.len);
+    size_t at = 0;
+    while (older.data[at] == newer.data[at]) {
+        at++;
+    }
+    memmove(older.data + at, older.data + at + 1, older.len - at - 1);
+    older.data[0] = 1;
+    hf_pending got;
+    hf_str got_key;
+    bool no_memory = false;
+    assert_true(hf_row_get_pending(hf_str_of_len(older.data, older.len - 1), &got_key, &got, &no_memory));
+    assert_true(got.retry_at == 0 && got.attempts == 3 && got.status == HF_ERR_IO && rig_is_text(got.data, "mine"));
+    hf_value_unref(got.data);
+    assert_true(hf_row_get_pending(hf_str_of_len(newer.data, newer.len), &got_key, &got, &no_memory));
+    assert_true(got.retry_at == 1 && got.attempts == 3);
+    hf_value_unref(got.data);
+    hf_value_unref(data);
+    hf_buf_deinit(&older);
+    hf_buf_deinit(&newer);
+}
+
+/* ---- The next attempt -------------------------------------------------------------------------------------------- */
+
+TRACE(C9_the_pause_before_the_next_attempt_goes_on_after_a_restart)
+{
+    lent store;
+    origin o = {.value = "base", .is_down = true, .retry_after = hf_minutes(20)};
+    HF_TRY(rig_store(&store));
+    for (int life = 0; life < 3; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        if (life == 0) {
+            HF_TRY(rig_put(depot, "A", "1"));
+            HF_TRY(hf_sleep(hf_minutes(5)));
+            HF_CHECK(o.pushes == 1);
+        } else if (life == 1) {
+            HF_TRY(hf_sleep(hf_minutes(5)));
+            HF_CHECK(o.pushes == 1);
+        } else {
+            o.is_down = false;
+            HF_TRY(hf_sleep(hf_minutes(9)));
+            HF_CHECK(o.pushes == 1);
+            HF_TRY(hf_sleep(hf_minutes(2)));
+            HF_CHECK(o.pushes == 2 && o.pushed[1].attempt == 2 && rig_counts(depot).pending == 0);
+        }
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
+static hf_env_ops moved_ops;
+static const hf_env_ops *true_ops;
+
+static hf_time year_back(hf_env *env)
+{
+    return (hf_time){true_ops->wall_now(env).ns - hf_hours(24 * 365).ns};
+}
+
+/* A write waits at most as long as an origin may ask for. */
+TRACE(C9_a_clock_set_back_does_not_hold_up_the_writes_of_the_file)
+{
+    lent store;
+    origin o = {.value = "base", .is_down = true};
+    HF_TRY(rig_store(&store));
+    for (int life = 0; life < 2; life++) {
+        HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+        HF_TRY(rig_open_on(&store, &depot, .fetch = rig_fetch, .push = rig_push, .state = &o));
+        if (life == 0) {
+            HF_TRY(rig_put(depot, "A", "1"));
+            HF_TRY(hf_sleep(hf_milliseconds(1)));
+            HF_CHECK(o.pushes == 1);
+            true_ops = depot->rt->env->ops;
+            moved_ops = *true_ops;
+            moved_ops.wall_now = year_back;
+            depot->rt->env->ops = &moved_ops;
+        } else {
+            o.is_down = false;
+            HF_TRY(hf_sleep(hf_minutes(61)));
+            HF_CHECK(o.pushes == 2 && rig_counts(depot).pending == 0);
+            depot->rt->env->ops = true_ops;
+        }
+    }
+    hf_store_close(store.inner);
+    return HF_OK;
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C8_each_origin_has_one_breaker_and_an_open_one_stops_attempts_at_once),
     cmocka_unit_test(C8_the_breaker_is_asked_before_every_attempt),
@@ -432,6 +666,13 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(C9_two_puts_within_150_ms_are_one_write_unless_the_first_was_sent),
     cmocka_unit_test(C9_a_write_is_tried_again_with_the_same_id_in_growing_pauses),
     cmocka_unit_test(C9_a_value_from_before_a_delete_does_not_come_back_for_7_days),
+    cmocka_unit_test(DP6_the_number_of_a_write_does_not_come_again_after_a_restart),
+    cmocka_unit_test(DP6_many_writes_have_rising_numbers_over_restarts),
+    cmocka_unit_test(DP6_writes_that_go_to_the_origin_first_have_numbers_that_do_not_come_again),
+    cmocka_unit_test(DP9_a_damaged_row_of_the_numbers_makes_them_jump),
+    cmocka_unit_test(a_write_of_an_older_file_is_read),
+    cmocka_unit_test(C9_the_pause_before_the_next_attempt_goes_on_after_a_restart),
+    cmocka_unit_test(C9_a_clock_set_back_does_not_hold_up_the_writes_of_the_file),
 };
 
 int main(int argc, char **argv)

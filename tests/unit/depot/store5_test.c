@@ -249,7 +249,7 @@ TRACE(Store678_Store697_writes_that_were_not_sent_are_sent_after_a_restart)
         if (life == 0) {
             HF_TRY(rig_put(depot, "A", "1"));
         }
-        HF_TRY(hf_sleep(hf_seconds(2)));
+        HF_TRY(hf_sleep(hf_seconds(2 << 2 * life))); /* the pauses grow, also over a restart */
         GET(depot, "A", "1", .fresh = HF_FRESH_LOCAL);
         HF_CHECK(rig_counts(depot).pending == (life < 2) && o.pushes > life);
     }

@@ -1686,6 +1686,17 @@ static void note_by_hand(const choice *one, bool is_dropped)
     }
 }
 
+/* The origin has refused it by now. */
+static bool is_refused(const choice *one)
+{
+    for (int i = 0; i < world.push_count; i++) {
+        if (world.pushes[i].answered == ANSWER_REFUSED && strcmp(world.pushes[i].id, one->id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void by_hand(actor *self)
 {
     choice one = {.skip = (int)hf_rng_below(&self->rng, 3)};
@@ -1697,6 +1708,10 @@ static void by_hand(actor *self)
     op *change = op_new(OP_BY_HAND, one.key);
     hf_status status = drops ? hf_depot_drop(world.depot, one.sequence) : hf_depot_retry(world.depot, one.sequence);
     op_end(change, status);
+    if (!one.is_dead && !drops && is_refused(&one)) { /* it has died between the look and the retry */
+        one.is_dead = true;
+        note_by_hand(&one, false);
+    }
     for (int i = 0; i < world.push_count && drops && status == HF_OK; i++) {
         pushed *other = &world.pushes[i]; /* its answer was lost with the power, and now it will not be sent again */
         other->told_at = strcmp(other->id, one.id) == 0 ? 0 : other->told_at;

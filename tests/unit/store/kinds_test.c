@@ -80,16 +80,16 @@ static void sqlite_default_is_a_file_of_the_engine(void **state)
     place_free(&p);
 }
 
-/* The versions of the kinds are counted apart: version 2 is an old one of an engine, and not yet known of a depot. */
+/* The versions of the kinds are counted apart: version 3 is known of an engine, and not yet of a depot. */
 static void sqlite_versions_belong_to_the_kind_of_file(void **state)
 {
     (void)state;
     place p = place_new_of("sqlite", &hf_depot_tables);
     sqlite3 *db = ((hf_sqlite *)p.store)->db;
-    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=2", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=3", NULL, NULL, NULL), SQLITE_OK);
     put_away(&p, false);
     expect_refusal(p.disk, "test.db", &hf_depot_tables, HF_ERR_UNSUPPORTED,
-                   "has version 2 and this program knows 1 at most: use a newer program");
+                   "has version 3 and this program knows 2 at most: use a newer program");
     expect_refusal(p.disk, "test.db", &hf_engine_tables, HF_ERR_INVALID, "is a depot's file");
     place_free(&p);
 }
