@@ -561,7 +561,11 @@ static void a_write_of_an_older_file_is_read(void **state)
     hf_op_init(&op);
     assert_int_equal(hf_depot_key_pack(&op, rig_key("A"), &key), HF_OK);
     assert_int_equal(hf_value_copy("mine", 4, &data), HF_OK);
-    hf_pending row = {.verb = HF_WRITE_REPLACE, .data = data, .attempts = 3, .status = HF_ERR_IO};
+    hf_pending row = {.verb = HF_WRITE_REPLACE,
+                      .data = data,
+                      .on_conflict = HF_CONFLICT_SERVER_WINS,
+                      .attempts = 3,
+                      .status = HF_ERR_IO};
     hf_buf_init(&older, hf_env_memory(hf_env_posix()), 1000);
     hf_buf_init(&newer, hf_env_memory(hf_env_posix()), 1000);
     hf_row_put_pending(&older, hf_str_of_len(key.bytes, key.len), &row);
