@@ -58,8 +58,10 @@ void sim_twin_free(sim_twin *twin);
  * lost. */
 void sim_twin_commit(sim_twin *twin, const hf_store_request *request);
 uint64_t sim_twin_hash(const sim_twin *twin, uint64_t commit);
-/* The same of a commit that had this number before and was lost with its process; 0 = there was none. */
-uint64_t sim_twin_lost_hash(const sim_twin *twin, uint64_t commit);
+/* Whether it is the same of a commit that had this number before and was lost with its process; there may be several. */
+bool sim_twin_has_lost(const sim_twin *twin, uint64_t commit, uint64_t hash);
+/* That commit was not lost after all: it is the last one now. */
+void sim_twin_find(sim_twin *twin, uint64_t commit, uint64_t hash);
 
 /* disk.c, for all of these */
 extern const hf_allocator sim_heap; /* malloc */

@@ -48,7 +48,7 @@ static void judge_store(outage *it, hf_store *store)
     HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
     /* A commit that was under way when its process died may become complete later: the next process gives its number to another commit, which
      * may begin with the same bytes in the same place and so write the missing ones. Neither was acknowledged, so either may be found. */
-    bool is_lost_one = last > world->durable && hash == sim_twin_lost_hash(it->twin, last);
+    bool is_lost_one = last > world->durable && sim_twin_has_lost(it->twin, last, hash);
     HF_CHECK_SAY(is_lost_one || hash == sim_twin_hash(it->twin, last), "store-S1: other contents after commit %llu",
                  (unsigned long long)last);
     if (hash != it->engine_checked || hf_rng_below(&it->rng, ENGINES_EVERY) == 0) {
@@ -178,6 +178,19 @@ static void on_commit(sim_world *world, const hf_store_request *request)
     it->has_begun = true;
 }
 
+/* store-S5: of several commits with the number of one that was under way, any may be the one that an opening finds. From then on it is the only one. */
+static void on_reopen(sim_world *world, uint64_t last)
+{
+    outage *it = world->options.state;
+    hf_op op;
+    hf_op_init(&op);
+    uint64_t hash = 0;
+    HF_CHECK(hf_store_hash(&op, world->store, sim_heap, &hash) == HF_OK);
+    if (last > world->durable && sim_twin_has_lost(it->twin, last, hash)) {
+        sim_twin_find(it->twin, last, hash);
+    }
+}
+
 void sim_outage_world(uint64_t seed, bool is_failing, sim_outage_counts *counts)
 {
     outage *it = calloc(1, sizeof *it);
@@ -197,6 +210,7 @@ void sim_outage_world(uint64_t seed, bool is_failing, sim_outage_counts *counts)
         .is_normal = is_failing && seed % 3 == 0,
         .on_commit = on_commit,
         .on_disk = on_disk,
+        .on_reopen = on_reopen,
         .state = it,
     };
     HF_CHECK_SAY(sim_run(seed, options, &ignored, &hash, why, sizeof why), "%s", why);

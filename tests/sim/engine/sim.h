@@ -644,6 +644,8 @@ typedef struct sim_options {
     void (*on_commit)(sim_world *world, const hf_store_request *request);
     /* Called when the disk was made and is still empty, and before it is freed (`goes`); may be NULL. */
     void (*on_disk)(sim_world *world, bool goes);
+    /* Called when the store was opened again and has the commits up to `last`, while the world still tells what was known before; may be NULL. */
+    void (*on_reopen)(sim_world *world, uint64_t last);
     void *state; /* for these functions */
 } sim_options;
 

@@ -97,6 +97,9 @@ void sim_store_crash(sim_world *world)
         sim_fail(world, "store-S1, store-S2: %llu commits were executed, %llu are there",
                  (unsigned long long)world->executed, (unsigned long long)last);
     }
+    if (world->options.on_reopen != NULL && !world->failed) {
+        world->options.on_reopen(world, last);
+    }
     world->executed = world->asked = world->durable = last;
     world->is_store_gone = false;
 }

@@ -153,6 +153,9 @@ void sim_trouble_reopen(sim_world *world)
         sim_trace(world, "%llu commits are lost", (unsigned long long)(world->executed - last));
         world->failed = world->is_poorer = true;
     }
+    if (world->options.on_reopen != NULL && !world->failed) {
+        world->options.on_reopen(world, last);
+    }
     world->executed = world->asked = world->durable = last; /* store-S7 */
     world->is_store_gone = false;
 }

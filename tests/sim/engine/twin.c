@@ -1,18 +1,19 @@
 /* The contents that a store should have after each commit: a store in memory gets the same commits, and is hashed after
  * each. A commit that was lost with its process is followed by another one of the same number: then the twin is made
- * again from the commits before it. */
+ * again from the commits before it. If an opening finds that the lost one became complete, it takes its place again. */
 #include "sim/engine/disk.h"
 
 #include "support/support.h"
 
 #include <stdlib.h>
 
-typedef struct twin_commit {
+typedef struct twin_commit twin_commit;
+struct twin_commit {
     hf_write *writes; /* in the arena, with their keys and values */
     size_t count;
-    uint64_t hash; /* of the contents after it */
-    uint64_t lost; /* the same of the commit that had its number before, and was lost; 0 = none */
-} twin_commit;
+    uint64_t hash;           /* of the contents after it */
+    const twin_commit *lost; /* the one that had its number before; in the arena */
+};
 
 struct sim_twin {
     hf_store *store;
@@ -95,9 +96,11 @@ static twin_commit copy(sim_twin *twin, const hf_store_request *request)
 
 void sim_twin_commit(sim_twin *twin, const hf_store_request *request)
 {
-    uint64_t lost = 0;
+    twin_commit *lost = NULL;
     if (request->commit <= twin->commits.count) {
-        lost = twin->commits.items[request->commit - 1].hash;
+        lost = hf_arena_take(&twin->arena, sizeof *lost, _Alignof(twin_commit));
+        hf_assert(lost != NULL);
+        *lost = twin->commits.items[request->commit - 1];
         rewind_to(twin, request->commit);
     }
     hf_assert(request->commit == twin->commits.count + 1);
@@ -114,8 +117,27 @@ uint64_t sim_twin_hash(const sim_twin *twin, uint64_t commit)
     return commit == 0 ? twin->hash_empty : twin->commits.items[commit - 1].hash;
 }
 
-uint64_t sim_twin_lost_hash(const sim_twin *twin, uint64_t commit)
+static const twin_commit *find_lost(const sim_twin *twin, uint64_t commit, uint64_t hash)
 {
     hf_assert(commit <= twin->commits.count);
-    return commit == 0 ? 0 : twin->commits.items[commit - 1].lost;
+    const twin_commit *lost = commit == 0 ? NULL : twin->commits.items[commit - 1].lost;
+    while (lost != NULL && lost->hash != hash) {
+        lost = lost->lost;
+    }
+    return lost;
+}
+
+bool sim_twin_has_lost(const sim_twin *twin, uint64_t commit, uint64_t hash)
+{
+    return find_lost(twin, commit, hash) != NULL;
+}
+
+void sim_twin_find(sim_twin *twin, uint64_t commit, uint64_t hash)
+{
+    const twin_commit *lost = find_lost(twin, commit, hash);
+    hf_assert(lost != NULL);
+    rewind_to(twin, commit);
+    *SIM_PUSH(&twin->commits) = *lost;
+    apply(twin, commit);
+    HF_CHECK(hash_of(twin) == hash);
 }
