@@ -4,11 +4,13 @@
 
 #include <stdio.h>
 
+static hf_sem *reminded; /* a permit for each reminder */
+
 static hf_status remind(hf_payload in, hf_payload *ret_out)
 {
     (void)ret_out;
     printf("reminder %s: please confirm your address\n", (const char *)in.data);
-    return HF_OK;
+    return hf_sem_release(reminded, 1);
 }
 
 static hf_status look_up(hf_payload in, hf_payload *ret_out)
@@ -18,12 +20,13 @@ static hf_status look_up(hf_payload in, hf_payload *ret_out)
     return hf_sleep(hf_minutes(10)); /* a register that takes its time; its cancel ends this */
 }
 
-/* Reminds until an answer comes, at most thirty times. */
+/* Reminds until an answer comes: after a moment, then once a day, at most thirty times. */
 static hf_status ask(hf_payload *ret_answer)
 {
     for (int i = 1; i <= 30; i++) {
         hf_payload number = {0};
-        hf_status status = hf_signal_wait("confirmed", ret_answer, .timeout = hf_milliseconds(200));
+        hf_span patience = i == 1 ? hf_milliseconds(200) : hf_days(1);
+        hf_status status = hf_signal_wait("confirmed", ret_answer, .timeout = patience);
         if (status != HF_ERR_TIMEOUT) {
             return status;
         }
@@ -64,11 +67,14 @@ static hf_status move_house(hf_payload in, hf_payload *ret_out)
 
 static hf_status program(void *arg)
 {
+    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
     (void)arg;
+    HF_TRY(hf_sem_new(0, &sem));
+    reminded = sem;
     HF_TRY(hf_open("memory:", &service));
     HF_TRY(hf_worker_new(service, "town", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "move_house", move_house));
@@ -77,7 +83,7 @@ static hf_status program(void *arg)
     HF_TRY(hf_worker_start(worker));
 
     HF_TRY(hf_start(service, "move_house", hf_payload_none(), &execution, .task_queue = "town"));
-    HF_TRY(hf_sleep(hf_milliseconds(400))); /* at least one reminder */
+    HF_TRY(hf_sem_acquire(reminded, 1)); /* the first reminder is answered */
     HF_TRY(hf_signal(execution, "confirmed", hf_payload_of_json("\"Sand Street 3\"")));
     HF_TRY(hf_result(execution, &out));
     printf("%s\n", (const char *)out.data);

@@ -13,7 +13,7 @@ trap '[[ -n $server ]] && kill "$server" 2>/dev/null || true' EXIT
 
 # Examples in which several things happen at once, or a client sends something meanwhile: their lines and events come in any order, so they
 # are compared as sets, without the events of workflow tasks (5 to 9).
-parallel=" 20_order 24_approval 25_updates 27_durable_quorum 28_children 29_entity 30_new_version "
+parallel=" 20_order 23_timers 24_approval 25_updates 27_durable_quorum 28_children 29_entity 30_new_version "
 
 # Examples in which signals go to whichever run of a chain is current. A run that ends takes those that it had no time for along to the next
 # one, where they are no events (26) any more: which run has how many depends on the moment.
