@@ -8,7 +8,7 @@
  * right after the last valid page of the log. Wiping the header of the first of them makes all of them invalid, because each page's
  * checksum continues the one before. Wiping needs no space.
  *
- * An unsynced commit is the same without the flush: synchronous=NORMAL instead of FULL, changed between transactions and only when two commits
+ * An unsynced commit is the same without the flush, where the disk allows it (store-D3): synchronous=NORMAL instead of FULL, changed between transactions and only when two commits
  * in a row differ. SQLite still syncs the header of a log that it begins again, and the log before a checkpoint copies
  * it: so a power cut takes commits from the end only (store-S2), because each page's checksum continues the one before. A synced commit
  * always writes at least one page, that of its number; its flush covers all of the log before it.
@@ -273,7 +273,8 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
         }
     }
     hf_assert(sqlite3_get_autocommit(store->db) != 0); /* store-S1: nothing of another commit is pending */
-    bool is_synced = store->durability == HF_DURABILITY_FULL && !request->unsynced;
+    bool is_synced = store->durability == HF_DURABILITY_FULL && !(request->unsynced && store->is_powersafe);
+    hf_assert(is_synced || store->is_powersafe); /* store-D3 */
     int rc = is_synced == store->is_syncing ? SQLITE_OK : hf_sqlite_set_syncing(store, is_synced);
     rc = rc == SQLITE_OK ? apply_all(store, request) : rc;
     if (rc != SQLITE_OK) {

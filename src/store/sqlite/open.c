@@ -263,6 +263,21 @@ static void look_at_log(hf_sqlite *store)
     }
 }
 
+/* store-D3  On a disk that may damage the sector of an interrupted write every commit is synced. SQLite then fills the log up to the end of the
+ *     sector, so that no later commit is written there. Otherwise this could happen: a checkpoint flushes the log and stops in the middle of
+ *     copying it, the next commit is appended in the sector where the last one ends, and the power goes. That last commit is not in
+ *     the log any more, and a part of it is in the database. SQLite takes all disks for better than that, unless it is told otherwise. */
+static void look_at_disk(hf_sqlite *store)
+{
+    sqlite3_file *file = NULL;
+    store->is_powersafe = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+                          file != NULL && file->pMethods != NULL &&
+                          (file->pMethods->xDeviceCharacteristics(file) & SQLITE_IOCAP_POWERSAFE_OVERWRITE) != 0;
+    if (!store->is_powersafe && store->durability == HF_DURABILITY_NORMAL) {
+        store->durability = HF_DURABILITY_FULL; /* the next commit sets it */
+    }
+}
+
 static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
 {
     HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
@@ -293,6 +308,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     store->base.was_left_open = store->shim.had_log;
     if (!options->read_only) { /* from here on closing moves the log into the file */
         look_at_log(store);
+        look_at_disk(store);
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     }
     return HF_OK;

@@ -137,6 +137,7 @@ typedef struct hf_sqlite {
     hf_shim shim;             /* the VFS of the connection */
     uint64_t last_commit;     /* number of the last commit that is there */
     hf_durability durability; /* of commits that do not ask for less */
+    bool is_powersafe;        /* store-D3: a write that the power interrupts leaves the bytes beside it alone */
     bool is_syncing;          /* synchronous=FULL is set: COMMIT syncs the log */
     bool is_poisoned;         /* store-S5: the contents of the file are unknown */
     int page_size;            /* bytes */
