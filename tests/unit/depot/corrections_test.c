@@ -321,7 +321,7 @@ TRACE(DP8_spare_memory_has_a_bound_and_goes)
     enum { KEYS = 1200, SPARE_MAX = 1024 * 1024 };
     static hf_depot_key keys[KEYS];
     static hf_depot_result results[KEYS];
-    static char ids[KEYS][8];
+    static char ids[KEYS][12];
     lent store;
     origin o = {.is_named = true, .takes = hf_milliseconds(5)};
     HF_TRY(rig_store(&store));
@@ -338,7 +338,8 @@ TRACE(DP8_spare_memory_has_a_bound_and_goes)
             hf_value_unref(results[i].value);
         }
         HF_TRY(hf_sleep(hf_seconds(1)));
-        HF_CHECK_SAY(HF_ASAN || depot->spare_bytes > SPARE_MAX / 2, "%zu bytes", depot->spare_bytes);
+        size_t least = HF_ASAN ? 0 : SPARE_MAX / 2; /* with the address sanitizer nothing is kept */
+        HF_CHECK_SAY(depot->spare_bytes >= least, "%zu bytes", depot->spare_bytes);
         HF_CHECK(depot->spare_bytes <= SPARE_MAX);
         HF_TRY(hf_sleep(hf_minutes(11)));
         HF_CHECK_SAY(depot->spare_bytes < SPARE_MAX / 64, "%zu bytes", depot->spare_bytes);
@@ -386,7 +387,7 @@ TRACE(S11_new_keys_are_not_looked_for_in_a_file_that_was_empty)
 {
     enum { KEYS = 300 };
     lent store;
-    char id[8];
+    char id[16];
     origin o = {.is_named = true};
     HF_TRY(rig_store(&store));
     store.base.ops = &COUNTING;
