@@ -511,6 +511,9 @@ template <class T> T decode_of(hf_payload in, const char *what, const char *name
     try {
         return decode<T>(in);
     } catch (const error &e) {
+        if (typeid(e) != typeid(error)) {
+            throw; // a final_error, or a class of the program's own: it stays what it is
+        }
         raise_of(e, std::string(what) + "'" + name + "'");
     }
 }
@@ -842,13 +845,16 @@ template <class F> F *keep_handler(F handler)
                   "that have nothing to free: not a std::string or a std::vector");
     F *kept = &holdfast::keep<F>(std::move(handler));
 #if HOLDFAST_CLEARS_PADDING
-    __builtin_clear_padding(kept);
+    if constexpr (std::is_trivially_copyable_v<F>) {
+        __builtin_clear_padding(kept);
+    }
 #endif
     return kept;
 }
-// The bytes of a handler in which an address on the stack is looked for. Padding may have one by chance, so a compiler that cannot clear it does
-// not look.
-template <class F> inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING ? sizeof(F) : 0;
+// The bytes of a handler in which an address on the stack is looked for. Padding may have one by chance, so none is looked for where the compiler
+// cannot clear it: in a handler with a std::pair or a std::tuple, say, which is not trivially copyable.
+template <class F>
+inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING &&std::is_trivially_copyable_v<F> ? sizeof(F) : 0;
 } // namespace detail
 
 // Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
