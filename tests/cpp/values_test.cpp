@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -243,6 +244,10 @@ static std::string captures()
     holdfast::on_query("q", [&all, flag = true] { return flag ? all.votes : 0; });
     holdfast::on_update(
         "u", [](int) {}, [](int) {});
+    // Nor is what an optional had once.
+    std::optional<uintptr_t> unset = reinterpret_cast<uintptr_t>(&local);
+    unset.reset();
+    holdfast::on_query("q", [unset] { return unset.has_value(); });
     // Handlers that cannot be copied byte by byte, because a std::pair or a std::tuple cannot.
     holdfast::on_query("q", [both = std::make_pair(1, 2L), &all] { return both.first + all.votes; });
     holdfast::on_signal("s", [three = std::make_tuple(1, true, 2L), &all] { all.votes += std::get<0>(three); });
