@@ -72,11 +72,14 @@ HF_API const char *hf_error_text(void);
 /* The first failure of the chain of hf_error() with this type, NULL when there is none:
  * if (hf_error_find("CardDeclined") != NULL) ... */
 HF_API const hf_failure *hf_error_find(const char *type);
+/* Forgets the last failure of this fiber or thread: hf_error() returns NULL then. For a failure that was handled and must
+ * not become the cause of a later one (hf_raise_typed). */
+HF_API void hf_error_clear(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */
 HF_API HF_MUST_USE hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
 /* Like hf_raise, with a type that programs can compare. The last failure of this fiber, branch or activity, even one
- * you have handled, becomes its cause; on a plain thread and in hf_block there is none. */
+ * you have handled, becomes its cause, unless hf_error_clear() was called; on a plain thread and in hf_block there is none. */
 HF_API HF_MUST_USE hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...)
     HF_PRINTF(3, 4);
 

@@ -528,6 +528,30 @@ const hf_failure *hf_error_as(hf_status status)
     return failure != NULL && hf_box_of(failure)->as == status ? failure : NULL;
 }
 
+void hf_error_clear(void)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) { /* in a process that fork() made no memory is given back */
+        self = (hf_fiber *)(void *)hf_self_get();
+        if (self != NULL) {
+            hf_self_note(self, HF_OK, NULL);
+        }
+        return;
+    }
+    if (self->last_status != HF_OK) {
+        keep_aside(self);
+        if (self->kind == HF_FIBER_THREAD && self->failure != NULL) {
+            hf_self_drop_chain(self); /* the box itself is the thread's */
+        } else {
+            hf_box_unref(self->failure);
+        }
+        self->failure = NULL;
+        self->last_status = HF_OK;
+        self->last_where = NULL;
+    }
+    hf_leave(self);
+}
+
 /* A scope or a branch may share the box, and another thread may ask at the same time: the first text stays. */
 const char *hf_error_text(void)
 {

@@ -871,6 +871,8 @@ static hf_status use_json(void)
     HF_TRY(hf_json_get_int(again, "cents", &cents));
     EXPECT(cents == 7 && hf_json_get_int(again, "item", &cents) == HF_ERR_INVALID);
     EXPECT(hf_error()->kind == HF_FAILURE_APPLICATION && hf_error_find("HF_ERR_INVALID") == hf_error());
+    hf_error_clear();
+    EXPECT(hf_error() == NULL);
     return HF_OK;
 }
 

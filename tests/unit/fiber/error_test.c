@@ -103,6 +103,45 @@ static void asking_for_the_text_changes_nothing(void **state)
     look(false);
 }
 
+/* A failure that was forgotten is neither found nor a cause, in each place where a failure is kept. */
+static hf_status forget(void *arg)
+{
+    (void)arg;
+    hf_error_clear();
+    (void)fail_deep();
+    hf_error_clear();
+    HF_CHECK(hf_error() == NULL && strcmp(hf_error_text(), "") == 0 && hf_error_find("store") == NULL);
+    hf_error_clear();
+    HF_CHECK(hf_raise_typed(HF_ERR_FAILED, "later", "later") == HF_ERR_FAILED);
+    HF_CHECK(strcmp(hf_error_text(), "later") == 0 && hf_error()->cause == NULL);
+    hf_error_clear();
+    return HF_ERR_FAILED; /* without a failure of its own: the library makes one, and not of an old text */
+}
+
+static hf_status forget_on_fibers(void *arg)
+{
+    (void)arg;
+    hf_dispatcher *pool = NULL;
+    HF_CHECK(forget(NULL) == HF_ERR_FAILED);
+    HF_TRY(hf_pool_new(&pool));
+    for (int i = 0; i < 2; i++) {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, forget, NULL, .on = i == 0 ? NULL : pool));
+        HF_CHECK(hf_join(scope) == HF_ERR_FAILED && strstr(hf_error_text(), "returned HF_ERR_FAILED") != NULL);
+    }
+    return hf_dispatcher_free(pool);
+}
+
+static void a_failure_can_be_forgotten(void **state)
+{
+    (void)state;
+    memset(long_part, 'x', sizeof long_part - 1);
+    assert_int_equal(hf_sim_run(1, 2, forget_on_fibers, NULL, NULL), HF_OK);
+    assert_int_equal(hf_run(forget_on_fibers, NULL), HF_OK);
+    assert_int_equal(forget(NULL), HF_ERR_FAILED);
+}
+
 /* ---- Statuses of a program's own ------------------------------------------------------------------------------------------ */
 
 static void a_status_of_ones_own_has_a_word_with_its_number(void **state)
@@ -181,6 +220,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(asking_for_the_text_changes_nothing),
+        cmocka_unit_test(a_failure_can_be_forgotten),
         cmocka_unit_test(a_status_of_ones_own_has_a_word_with_its_number),
         cmocka_unit_test(a_join_fails_even_without_memory_for_the_failure),
     };
