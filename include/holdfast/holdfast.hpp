@@ -150,6 +150,55 @@ inline void check(hf_status status)
 
 namespace detail
 {
+inline hf_status fail_with_current() noexcept;
+
+// The sentence of an exception that is about to become a failure. What std::throw_with_nested has put into it becomes the last failure, and so
+// its cause; else there is none, because the last failure may be an old one that was handled. A sentence that ends with that of its
+// cause is cut there: it would be read twice.
+inline std::string text_with_cause(const std::exception &e)
+{
+    std::string text = e.what();
+    const auto *outer = dynamic_cast<const std::nested_exception *>(&e);
+    if (outer == nullptr || outer->nested_ptr() == nullptr) {
+        hf_error_clear();
+        return text;
+    }
+    try {
+        outer->rethrow_nested();
+    } catch (...) {
+        (void)fail_with_current();
+    }
+    std::string cause = hf_error_text();
+    if (!cause.empty() && text.size() > cause.size() &&
+        text.compare(text.size() - cause.size(), cause.size(), cause) == 0) {
+        size_t end = text.find_last_not_of(" :;,-", text.size() - cause.size() - 1);
+        text.resize(end == std::string::npos ? 0 : end + 1);
+    }
+    return text.empty() ? e.what() : text;
+}
+
+inline std::string name_of(const std::type_info &type)
+{
+    int ignored = 0;
+    char *owned = abi::__cxa_demangle(type.name(), nullptr, nullptr, &ignored);
+    std::string name = owned != nullptr ? owned : type.name();
+    std::free(owned);
+    return name;
+}
+
+// The name of the class of an exception, without what std::throw_with_nested puts around it.
+inline std::string class_of(const std::exception &e)
+{
+    std::string name = name_of(typeid(e));
+    for (const char *around : {"std::_Nested_exception<", "std::__1::__nested<"}) {
+        size_t len = std::strlen(around);
+        if (name.compare(0, len, around) == 0 && name.back() == '>') {
+            name = name.substr(len, name.size() - len - 1);
+        }
+    }
+    return name;
+}
+
 // The exception at hand as the failure of this fiber or thread.
 inline hf_status fail_with_current() noexcept
 {
@@ -158,19 +207,20 @@ inline hf_status fail_with_current() noexcept
     } catch (const evicted &) {
         return HF_ERR_EVICTED;
     } catch (const final_error &e) {
+        std::string text = text_with_cause(e);
         if (hf_activity_info() != nullptr) {
             hf_activity_fail_options options = hf_activity_fail_options();
             options.type = e.type().c_str();
             options.is_final = true;
-            return hf_activity_fail(e.what(), options);
+            return hf_activity_fail(text.c_str(), options);
         }
         if (hf_workflow_info() != nullptr) {
             hf_workflow_fail_options options = hf_workflow_fail_options();
             options.type = e.type().c_str();
             options.is_final = true;
-            return hf_workflow_fail(e.what(), options);
+            return hf_workflow_fail(text.c_str(), options);
         }
-        return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());
+        return hf_raise_typed(e.status(), e.type().c_str(), "%s", text.c_str());
     } catch (const error &e) {
         // A failure of the library is still the last one of this fiber, with its causes: it is not told twice.
         const hf_failure *last = hf_error();
@@ -178,16 +228,15 @@ inline hf_status fail_with_current() noexcept
             (e.cause_type() != "" || std::string(hf_error_text()) == e.what())) {
             return e.status();
         }
-        return hf_raise_typed(e.status(), e.type().c_str(), "%s", e.what());
+        std::string text = text_with_cause(e);
+        return hf_raise_typed(e.status(), e.type().c_str(), "%s", text.c_str());
     } catch (const std::bad_alloc &) {
         return hf_raise(HF_ERR_NOMEM, "std::bad_alloc");
     } catch (const std::exception &e) {
-        int ignored = 0;
-        char *name = abi::__cxa_demangle(typeid(e).name(), nullptr, nullptr, &ignored);
-        hf_status status = hf_raise_typed(HF_ERR_FAILED, name != nullptr ? name : typeid(e).name(), "%s", e.what());
-        std::free(name);
-        return status;
+        std::string text = text_with_cause(e);
+        return hf_raise_typed(HF_ERR_FAILED, class_of(e).c_str(), "%s", text.c_str());
     } catch (...) {
+        hf_error_clear();
         return hf_raise_typed(HF_ERR_FAILED, "exception", "%s", "an exception that is not a std::exception");
     }
 }
@@ -769,7 +818,9 @@ signal_within(const char *name, std::chrono::duration<Rep, Period> time, const c
     hf_wait_options options = hf_wait_options();
     options.timeout = span(time);
     hf_status status = hf_signal_wait(name, out.out(), options, file, line);
-    if (status != HF_ERR_TIMEOUT) {
+    if (status == HF_ERR_TIMEOUT) {
+        hf_error_clear(); // it is an answer, and must not become the cause of a later failure
+    } else {
         check(status);
     }
     if constexpr (std::is_void_v<T>) {
@@ -814,7 +865,9 @@ bool wait_until_within(F condition, std::chrono::duration<Rep, Period> time, con
     hf_wait_options options = hf_wait_options();
     options.timeout = span(time);
     hf_status status = detail::wait_until(condition, options, file, line);
-    if (status != HF_ERR_TIMEOUT) {
+    if (status == HF_ERR_TIMEOUT) {
+        hf_error_clear(); // as in signal_within
+    } else {
         check(status);
     }
     return status == HF_OK;

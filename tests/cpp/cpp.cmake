@@ -52,7 +52,7 @@ if(NOT HF_SANITIZE AND TARGET holdfast_guard)
 endif()
 
 # The wrapper also as C++20.
-foreach(name wrapper handlers values)
+foreach(name wrapper handlers values failures)
     add_executable(test_cpp_${name}_20 "${CMAKE_CURRENT_LIST_DIR}/${name}_test.cpp")
     target_compile_options(test_cpp_${name}_20 PRIVATE ${cxx_flags} -std=c++20 -O0) # and as newcomers compile
     target_link_libraries(test_cpp_${name}_20 PRIVATE holdfast_static hf_flags)
