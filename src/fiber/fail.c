@@ -455,6 +455,22 @@ static void describe_note(const hf_fiber *self, char *text, size_t capacity)
     }
 }
 
+/* Why a wait ended that was only noted: a sibling failed, and the wait was canceled for that. NULL = for another reason. */
+static hf_failure_box *sibling_of_note(const hf_fiber *self)
+{
+    bool is_canceled = self->last_status == HF_ERR_CANCELED && self->cx != NULL && hf_is_canceled(self);
+    return is_canceled && self->cx->cause == HF_CAUSE_SIBLING && self->cx->failure != NULL
+               ? hf_box_of(self->cx->failure)
+               : NULL;
+}
+
+/* A chain as the cause of a box in this runtime (NULL = in memory of the process). It is shared where that is possible. */
+static hf_failure_box *as_cause(hf_runtime *rt, hf_failure_box *box)
+{
+    bool is_shared = box == NULL || box->rt == NULL || box->rt == rt;
+    return is_shared ? hf_box_ref(box) : copy_chain(rt, box, HF_CAUSE_DEPTH_MAX - 1);
+}
+
 /* Sets the status that the failure is returned with, except in no_memory, which all fibers share. */
 static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 {
@@ -491,23 +507,49 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
         return box;
     }
     char text[HF_MESSAGE_LEN_MAX];
+    hf_failure_box *cause = NULL;
     if (is_noted && self->last_status == status) {
         describe_note(self, text, sizeof text);
+        cause = as_cause(rt, sibling_of_note(self));
     } else {
         char word[HF_TYPE_LEN_MAX];
         hf_status_word(status, word, sizeof word);
         (void)snprintf(text, sizeof text, "%s returned %s: %s", where != NULL ? where : "the fiber", word,
                        hf_status_text(status));
     }
-    return hf_box_new(rt, status, NULL, where, text, NULL);
+    return hf_box_new(rt, status, NULL, where, text, cause);
+}
+
+/* A thread has one box, and its causes are in memory of the process. */
+static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
+                            const char *message, hf_failure_box *cause)
+{
+    cause = shorten(NULL, cause);
+    hf_failure_box *own = &thread->box;
+    hf_old_parts old = take_parts(own);
+    fill(own, status, type, where, message);
+    link_cause(own, cause);
+    free_parts(old);
+    thread->fiber.failure = own;
+    thread->fiber.last_status = status;
+    thread->fiber.last_where = NULL;
 }
 
 void hf_self_tell(hf_fiber *self)
 {
     hf_assert(self->last_status != HF_OK && self->last_where != NULL);
     char text[HF_MESSAGE_LEN_MAX];
+    hf_failure_box *sibling = sibling_of_note(self);
     describe_note(self, text, sizeof text);
-    (void)hf_refuse_at(self, self->last_status, self->last_where, "%s", text);
+    if (sibling == NULL || self->rt == NULL) {
+        (void)hf_refuse_at(self, self->last_status, self->last_where, "%s", text);
+    } else if (self->kind == HF_FIBER_THREAD) {
+        raise_on_thread(HF_CONTAINER(self, hf_thread_fiber, fiber), self->last_status, NULL, self->last_where, text,
+                        as_cause(NULL, sibling));
+    } else {
+        hf_self_fail(
+            self, hf_box_new(self->rt, self->last_status, NULL, self->last_where, text, as_cause(self->rt, sibling)));
+    }
 }
 
 const hf_failure *hf_error(void)
@@ -596,21 +638,6 @@ const char *hf_failure_kind_name(hf_failure_kind kind)
 #undef ROW
     };
     return (size_t)kind < HF_COUNT_OF(WORDS) ? WORDS[kind] : "?";
-}
-
-/* A thread has one box, and its causes are in memory of the process. */
-static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
-                            const char *message, hf_failure_box *cause)
-{
-    cause = shorten(NULL, cause);
-    hf_failure_box *own = &thread->box;
-    hf_old_parts old = take_parts(own);
-    fill(own, status, type, where, message);
-    link_cause(own, cause);
-    free_parts(old);
-    thread->fiber.failure = own;
-    thread->fiber.last_status = status;
-    thread->fiber.last_where = NULL;
 }
 
 static void raise_text(hf_status status, const char *type, bool with_cause, const char *message)

@@ -117,6 +117,19 @@ static void nested_twice()
     }
 }
 
+// ---- A fork that fails while its owner waits elsewhere ----
+
+static void walk()
+{
+    holdfast::scope legs;
+    legs.fork([] {
+        holdfast::sleep(10ms);
+        throw std::runtime_error("left leg broke");
+    });
+    holdfast::sleep(1h);
+    legs.join();
+}
+
 static const char BROKEN[] = "activity 'break' failed; because it is broken";
 
 static const struct {
@@ -140,6 +153,8 @@ static const struct {
     {"nested and wrapped", nested_and_wrapped, "OrderFailed",
      "the order failed; because activity 'break' failed; because it is broken", "std::domain_error"},
     {"nested twice", nested_twice, "std::runtime_error", "over; because wrong; because far", "std::out_of_range"},
+    {"walk", walk, "HF_ERR_CANCELED", "hf_sleep: canceled (sibling: scope); because left leg broke",
+     "std::runtime_error"},
 };
 
 static void workflows(bool evicts)

@@ -87,6 +87,45 @@ static void Y15_a_failing_sibling_interrupts_a_10_s_sleeper_which_observes_it(vo
     simulated("failing sibling", 200, failing_sibling);
 }
 
+/* The owner waits elsewhere when a child fails: its own failure, which it returns instead of joining, has that of the child as cause. */
+static hf_status wait_elsewhere(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "legs"));
+    HF_TRY(hf_fork(scope, fail_soon, NULL, .name = "left"));
+    return hf_sleep(hf_seconds(10));
+}
+
+static bool sibling_is_cause(void)
+{
+    return hf_error()->status == HF_ERR_CANCELED && hf_error()->cause != NULL &&
+           strcmp(hf_error_text(), "hf_sleep: canceled (sibling: left); because the sibling failed") == 0;
+}
+
+static hf_status owner_elsewhere(void *arg)
+{
+    hf_dispatcher *pool = NULL;
+    HF_CHECK(wait_elsewhere(arg) == HF_ERR_CANCELED);
+    HF_CHECK_SAY(sibling_is_cause(), "%s", hf_error_text());
+    HF_TRY(hf_pool_new(&pool));
+    for (int i = 0; i < 2; i++) { /* a child's own, and one on a thread of a pool */
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, wait_elsewhere, NULL, .on = i == 0 ? NULL : pool));
+        HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
+        HF_CHECK_SAY(sibling_is_cause(), "%d: %s", i, hf_error_text());
+    }
+    return hf_dispatcher_free(pool);
+}
+
+static void the_failure_of_a_sibling_is_the_cause_of_the_cancel(void **state)
+{
+    (void)state;
+    simulated("owner elsewhere", 50, owner_elsewhere);
+    assert_int_equal(hf_run(owner_elsewhere, NULL), HF_OK);
+}
+
 /* ---- Level-triggered ------------------------------------------------------------------------- */
 
 static hf_status answer(void *arg)
@@ -563,6 +602,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(Y10_interrupting_the_owner_cancels_all_children_and_stays_visible),
         cmocka_unit_test(Y15_a_failing_sibling_interrupts_a_10_s_sleeper_which_observes_it),
+        cmocka_unit_test(the_failure_of_a_sibling_is_the_cause_of_the_cancel),
         cmocka_unit_test(S18_every_wait_fails_until_the_scope_is_left),
         cmocka_unit_test(X5_a_cancel_is_a_code_of_its_own_that_generic_handlers_pass_on),
         cmocka_unit_test(X4_the_last_waiter_out_cancels_the_shared_work),
