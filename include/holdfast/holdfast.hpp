@@ -568,9 +568,22 @@ template <class T> T decode_of(hf_payload in, const char *what, const char *name
 }
 } // namespace detail
 
-// The value at a path of a JSON payload (json.h): holdfast::get<int>(in, "item.number").
+namespace detail
+{
+template <class T> inline constexpr bool is_optional = false;
+template <class T> inline constexpr bool is_optional<std::optional<T>> = true;
+} // namespace detail
+
+// The value at a path of a JSON payload (json.h): holdfast::get<int>(in, "item.number"). What is not there, a std::optional has as nothing.
 template <class T> T get(hf_payload in, const char *path)
 {
+    if constexpr (detail::is_optional<T>) {
+        hf_json_kind kind = HF_KIND_MISSING;
+        check(hf_json_get_kind(in, path, &kind));
+        if (kind == HF_KIND_MISSING) {
+            return std::nullopt;
+        }
+    }
     std::string text = detail::view_text(in, path);
     return detail::decode_of<T>(hf_payload_of_json(text.c_str()), "", path);
 }

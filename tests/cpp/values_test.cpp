@@ -270,6 +270,16 @@ static std::string captures()
     return "fine";
 }
 
+static void values_that_may_be_missing()
+{
+    hf_payload in = hf_payload_of_json("{\"a\": 7, \"b\": null, \"c\": {}}");
+    CHECK(holdfast::get<std::optional<int>>(in, "a") == 7);
+    CHECK(!holdfast::get<std::optional<int>>(in, "b"));
+    CHECK(!holdfast::get<std::optional<int>>(in, "none"));
+    CHECK(!holdfast::get<std::optional<std::string>>(in, "c.none"));
+    CHECK(!holdfast::get<std::optional<std::vector<int>>>(in, "none"));
+}
+
 static void quiet(void *, hf_log_level, const char *, const char *)
 {
 }
@@ -338,6 +348,7 @@ static void workflows()
 
 int main()
 {
+    values_that_may_be_missing();
     reals();
     whole_numbers();
     texts();
