@@ -532,9 +532,34 @@ template <> struct codec<json> {
     }
 };
 
+namespace detail
+{
+// Whether the text of a codec is looked at by encode(): the codecs of this header make JSON, or look at it themselves.
+template <class T> inline constexpr bool is_sure = std::is_arithmetic_v<T>;
+template <> inline constexpr bool is_sure<std::string> = true;
+template <> inline constexpr bool is_sure<json> = true;
+template <class T> inline constexpr bool is_sure<std::vector<T>> = is_sure<T>;
+template <class T> inline constexpr bool is_sure<std::optional<T>> = is_sure<T>;
+
+template <class T> void check_codec(const std::string &text)
+{
+    if constexpr (!is_sure<T>) {
+        try {
+            check_json(text);
+        } catch (const error &e) {
+            std::string made = text.size() > 100 ? text.substr(0, 100) + "..." : text;
+            raise(hf_raise(HF_ERR_INVALID, "holdfast::codec<%s>::encode made text that is not JSON: %s (%s)",
+                           name_of(typeid(T)).c_str(), made.c_str(), e.what()));
+        }
+    }
+}
+} // namespace detail
+
 template <class T> std::string encode(const T &value)
 {
-    return codec<std::decay_t<T>>::encode(value);
+    std::string text = codec<std::decay_t<T>>::encode(value);
+    detail::check_codec<std::decay_t<T>>(text);
+    return text;
 }
 inline std::string encode(const char *value)
 {

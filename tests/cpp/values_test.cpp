@@ -270,6 +270,37 @@ static std::string captures()
     return "fine";
 }
 
+// A codec that forgets the quotes of a text.
+struct label {
+    std::string text;
+};
+template <> struct holdfast::codec<label> {
+    static std::string encode(const label &value)
+    {
+        return value.text;
+    }
+};
+
+static std::string refusal_of(void (*function)())
+{
+    try {
+        function();
+    } catch (const holdfast::error &e) {
+        return e.what();
+    }
+    return "";
+}
+
+static void what_codecs_make()
+{
+    CHECK(holdfast::encode(label{"\"done\""}) == "\"done\"");
+    std::string text = refusal_of([] { holdfast::encode(label{"done"}); });
+    CHECK(has(text, "holdfast::codec<label>::encode made text that is not JSON: done"));
+    text = refusal_of([] { holdfast::encode(std::vector<label>{{"1"}, {"done"}}); });
+    CHECK(has(text, "label") && has(text, "made text that is not JSON: [1,done]"));
+    CHECK(has(refusal_of([] { holdfast::encode(label{""}); }), "codec<label>"));
+}
+
 static void values_that_may_be_missing()
 {
     hf_payload in = hf_payload_of_json("{\"a\": 7, \"b\": null, \"c\": {}}");
@@ -348,6 +379,7 @@ static void workflows()
 
 int main()
 {
+    what_codecs_make();
     values_that_may_be_missing();
     reals();
     whole_numbers();
