@@ -36,6 +36,10 @@
 #ifndef HOLDFAST_HOLDFAST_HPP
 #define HOLDFAST_HOLDFAST_HPP
 
+#if __cplusplus < 201703L
+#error "holdfast.hpp needs C++17 or later: -std=c++17"
+#endif
+
 #include <holdfast/holdfast.h>
 
 #include <atomic>

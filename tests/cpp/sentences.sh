@@ -58,3 +58,6 @@ refused 'a handler is not destroyed' 'holdfast::on_query("q", [text = std::strin
 refused 'a query handler returns the answer' 'holdfast::on_query("q", [] {});'
 refused 'a signal handler returns nothing' 'holdfast::on_signal("s", [] { return 1; });'
 refused 'a validator returns nothing' 'holdfast::on_update("u", [](int) {}, [](int more) { return more > 0; });'
+
+errors=$(LC_ALL=C "$cxx" -x c++ -std=c++14 -I"$headers" -fsyntax-only - <<<'#include <holdfast/holdfast.hpp>' 2>&1 || true)
+[[ $errors == *'holdfast.hpp needs C++17 or later'* ]] || { printf 'FAILED: C++14 gets no sentence: %s\n' "$errors" && exit 1; }
