@@ -82,6 +82,32 @@ const hf_wf_handler *hf_wf_handler_of(const hf_wf *wf, hf_wf_handler_kind kind, 
     return any;
 }
 
+void hf_wf_names_add(char text[HF_MESSAGE_LEN_MAX], int idx, hf_str name)
+{
+    size_t used = strlen(text);
+    size_t room = HF_MESSAGE_LEN_MAX - used;
+    if (idx < HF_NAMES_TOLD_MAX) {
+        (void)snprintf(text + used, room, "%s'%.*s'", idx == 0 ? "; it has " : ", ",
+                       name.len > HF_NAME_TOLD_LEN_MAX ? HF_NAME_TOLD_LEN_MAX : (int)name.len, name.data);
+    } else if (idx == HF_NAMES_TOLD_MAX) {
+        (void)snprintf(text + used, room, " and more");
+    }
+}
+
+void hf_wf_tell_no_handler(const hf_wf *wf, hf_wf_handler_kind kind, hf_str name, char text[HF_MESSAGE_LEN_MAX])
+{
+    int count = 0;
+    (void)snprintf(text, HF_MESSAGE_LEN_MAX, "workflow '%s' has no handler for %s '%.*s'", wf->entry->name.data,
+                   kind == HF_WF_ON_QUERY ? "query" : "update", HF_STR_ARGS(name));
+    HF_LIST_EACH(node, &wf->handlers)
+    {
+        const hf_wf_handler *handler = HF_CONTAINER_CONST(node, hf_wf_handler, node);
+        if (handler->kind == kind) {
+            hf_wf_names_add(text, count++, hf_str_of_len(handler->name, handler->name_len));
+        }
+    }
+}
+
 bool hf_wf_is_on_stack(const void *address)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
@@ -468,8 +494,7 @@ hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, h
         return answer_stack(op, wf, arena, ret_result);
     }
     if (handler == NULL) {
-        (void)snprintf(text, sizeof text, "workflow '%s' has no handler for query '%.*s'", wf->entry->name.data,
-                       HF_STR_ARGS(asked->query_type));
+        hf_wf_tell_no_handler(wf, HF_WF_ON_QUERY, asked->query_type, text);
         refuse_query(arena, ret_result, HF_STR("NotFound"), text);
         return HF_OK;
     }

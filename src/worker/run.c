@@ -17,6 +17,7 @@
 #include "worker/local.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { KEPT_LEN_MIN = 256 }; /* first piece of hf_wf.kept: the facts of a run, for most */
 enum { RUN_BYTES = 1024 };   /* memory of a run beside its fibers and this struct: the crew's own, its first scopes */
@@ -440,13 +441,25 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, co
 
 /* ---- A step ------------------------------------------------------------------------------------------------------ */
 
+static hf_status refuse_type(hf_op *op, const hf_worker *worker, hf_str type)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    int count = 0;
+    (void)snprintf(text, sizeof text, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
+    HF_LIST_EACH(node, &worker->workflows)
+    {
+        hf_wf_names_add(text, count++, HF_CONTAINER_CONST(node, hf_function_entry, node)->name);
+    }
+    return hf_fail(op, HF_ERR_NOT_FOUND, "%s", text);
+}
+
 static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
 {
     if (wf->entry == NULL) {
         hf_str type = task->task->workflow_type != NULL ? task->task->workflow_type->name : (hf_str){NULL, 0};
         wf->entry = hf_function_find(&wf->worker->workflows, type);
         if (wf->entry == NULL) {
-            return hf_fail(op, HF_ERR_NOT_FOUND, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
+            return refuse_type(op, wf->worker, type);
         }
     }
     hf_wf_reader reader;

@@ -213,8 +213,7 @@ static hf_status deliver(hf_op *op, hf_wf *wf, const hf_wf_update_request *from,
     if (handler == NULL) {
         char text[HF_MESSAGE_LEN_MAX];
         hf_arena *arena = &wf->recorder.arena;
-        (void)snprintf(text, sizeof text, "workflow '%s' has no handler for update '%.*s'", wf->entry->name.data,
-                       HF_STR_ARGS(name));
+        hf_wf_tell_no_handler(wf, HF_WF_ON_UPDATE, name, text);
         const char *text_id = hf_arena_copy(arena, id).data;
         hf_pb_failure *failure =
             hf_failure_application(arena, HF_STR("NotFound"), hf_arena_copy(arena, hf_str_of(text)), true);

@@ -623,6 +623,11 @@ void hf_wf_handlers_init(hf_wf *wf);
 void hf_wf_handlers_free(hf_wf *wf);
 /* The handler for this name; NULL = there is none. */
 const hf_wf_handler *hf_wf_handler_of(const hf_wf *wf, hf_wf_handler_kind kind, hf_str name);
+/* "workflow 'x' has no handler for query 'y'; it has 'a', 'b'". */
+void hf_wf_tell_no_handler(const hf_wf *wf, hf_wf_handler_kind kind, hf_str name, char text[HF_MESSAGE_LEN_MAX]);
+/* Appends the name with this number, from 0, to a sentence about one that there is not; behind the eighth only "and more". */
+enum { HF_NAMES_TOLD_MAX = 8, HF_NAME_TOLD_LEN_MAX = 40 };
+void hf_wf_names_add(char text[HF_MESSAGE_LEN_MAX], int idx, hf_str name);
 /* Starts a handler on a fiber that runs in the next turn. Takes `in` on success. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_handle(hf_op *op, hf_wf *wf, hf_wf_handler_kind kind, const hf_wf_handler *handler, hf_str name,
                        hf_str update_id, hf_payload in);

@@ -317,7 +317,7 @@ for kind in owned server; do
     run 0 query $target p state
     [[ $out == '{"total": 0}' ]] || fail "a query: $out"
     run 1 query $target p nothing
-    says "has no handler for query 'nothing'"
+    says "has no handler for query 'nothing'; it has 'state'"
     run 0 update $target p add 5
     [[ $out == 5 ]] || fail "an update: $out"
     run 0 update $target p add 2 --id more

@@ -571,7 +571,8 @@ static hf_status run_bank(hf_service *service, hf_execution *execution)
     update(service, "book", "u-4", "-20", "not enough"); /* behind an event that was not seen before */
     update(service, "slow", "u-5", "100", "106");
     update(service, "broken", "u-6", "0", "it broke halfway");
-    update(service, "nothing", "u-7", "0", "workflow 'workflow' has no handler for update 'nothing'");
+    update(service, "nothing", "u-7", "0",
+           "workflow 'workflow' has no handler for update 'nothing'; it has 'book', 'slow', 'broken', 'quiet'");
     update(service, "book", "u-3", "-4", "6");   /* the same request once more */
     update(service, "quiet", "u-8", "1000", ""); /* it has no result */
     HF_CHECK_SAY(validations == 4, "%d validations", validations);

@@ -284,7 +284,7 @@ static hf_status ask_for_unknown(hf_service *service, hf_worker *worker)
     HF_TRY(hf_start(service, "unknown", hf_payload_none(), &unknown, .id = "u", .task_queue = "q", .attempts_max = 3));
     hf_status status = hf_result(unknown, NULL, .timeout = hf_seconds(1));
     HF_CHECK_SAY(status == HF_ERR_FAILED && hf_error_find("NotFound") != NULL &&
-                     strstr(hf_error_find("NotFound")->message, "has no workflow 'unknown'") != NULL,
+                     strstr(hf_error_find("NotFound")->message, "has no workflow 'unknown'; it has '") != NULL,
                  "%s: %s", hf_status_name(status), hf_error_text());
     return HF_OK;
 }

@@ -81,7 +81,7 @@ static void a_client_and_a_workflow_in_c_talk_to_each_other(void **state)
     play_on((play_options){.add = add,
                            .body = buy,
                            .result = "1;3;3;7;TooMany that is too much;"
-                                     "NotFound workflow 'shop' has no handler for query 'price';7;7;"});
+                                     "NotFound workflow 'shop' has no handler for query 'price'; it has 'view';7;7;"});
 }
 
 int main(int argc, char **argv)
