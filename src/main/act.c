@@ -109,14 +109,21 @@ static bool take_span(const hf_tool_args *args, hf_span *ret_span)
 
 /* ---- Output --------------------------------------------------------------------------------------------------------------- */
 
-/* One payload: JSON as it is, bytes as base64. */
-static void put_one(hf_buf *out, hf_payload payload)
+/* One payload: JSON as it is, bytes as base64. Within JSON a text that is labelled as JSON, and is not, becomes a string. */
+static void put_one(hf_buf *out, hf_payload payload, bool within_json)
 {
+    hf_op op;
+    hf_op_init(&op);
     const char *encoding = payload.encoding != NULL ? payload.encoding : "";
     if (payload.data == NULL || strcmp(encoding, "binary/null") == 0) {
         hf_buf_puts(out, "null");
     } else if (strncmp(encoding, "json/", 5) == 0) {
-        hf_buf_put(out, payload.data, payload.len);
+        hf_str text = hf_str_of_len(payload.data, payload.len);
+        if (!within_json || hf_json_check(&op, text, hf_env_memory(hf_env_posix())) == HF_OK) {
+            hf_buf_put(out, text.data, text.len);
+        } else {
+            hf_json_quote(out, text.data, text.len);
+        }
     } else {
         hf_buf_putc(out, '"');
         hf_base64_encode(hf_str_of_len(payload.data, payload.len), out);
@@ -124,11 +131,11 @@ static void put_one(hf_buf *out, hf_payload payload)
     }
 }
 
-static void put_payload(hf_buf *out, hf_payload payload)
+static void put_payload(hf_buf *out, hf_payload payload, bool within_json)
 {
     size_t count = hf_payload_count(payload);
     if (count <= 1) {
-        put_one(out, payload);
+        put_one(out, payload, within_json);
         return;
     }
     hf_buf_putc(out, '[');
@@ -136,7 +143,7 @@ static void put_payload(hf_buf *out, hf_payload payload)
         hf_payload part = hf_payload_none();
         hf_buf_puts(out, i > 0 ? "," : "");
         if (hf_payload_nth(payload, i, &part) == HF_OK) {
-            put_one(out, part);
+            put_one(out, part, true);
             hf_payload_free(&part);
         }
     }
@@ -174,7 +181,7 @@ static int put_outcome(const hf_tool_args *args, const char *id, hf_status statu
             hf_json_key(&writer, "result");
             hf_buf text;
             hf_buf_init(&text, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
-            put_payload(&text, result);
+            put_payload(&text, result, true);
             hf_json_raw(&writer, hf_buf_text(&text), text.len);
             hf_buf_deinit(&text);
         } else {
@@ -182,7 +189,7 @@ static int put_outcome(const hf_tool_args *args, const char *id, hf_status statu
         }
         hf_json_end(&writer);
     } else {
-        put_payload(&out, result);
+        put_payload(&out, result, false);
     }
     (void)printf("%s\n", hf_buf_text(&out));
     hf_buf_deinit(&out);

@@ -42,6 +42,13 @@ static hf_status patient(hf_payload in, hf_payload *ret_out)
     return hf_signal_wait("go", ret_out);
 }
 
+/* Its result is labelled as JSON, and is not. */
+static hf_status sloppy(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_payload_copy(hf_payload_of_json("done"), ret_out);
+}
+
 static hf_status decline(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
@@ -102,6 +109,7 @@ static hf_status work(void *arg)
     HF_TRY(hf_worker_new(service, d->queue != NULL ? d->queue : "nothing", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "echo", echo));
     HF_TRY(hf_worker_add_workflow(worker, "patient", patient));
+    HF_TRY(hf_worker_add_workflow(worker, "sloppy", sloppy));
     HF_TRY(hf_worker_add_workflow(worker, "pay", pay));
     HF_TRY(hf_worker_add_workflow(worker, "buy", buy));
     HF_TRY(hf_worker_add_activity(worker, "decline", decline));

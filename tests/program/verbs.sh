@@ -354,6 +354,10 @@ for kind in owned server; do
     run 0 cancel $target tired --reason 'no need any more'
     run 1 result $target tired
     says "canceled: no need any more"
+    run 0 run $target sloppy --queue q --id s
+    [[ $out == done ]] || fail "text that is not JSON, as it is: $out"
+    run 0 result $target s --json
+    [[ $out == '{"workflowId":"s","result":"done"}' ]] || fail "text that is not JSON, within JSON: $out"
     run 0 why $target tired
     says "WorkflowCanceled: no need any more"
 done
