@@ -164,13 +164,34 @@ static void put_failure(hf_json *writer, const hf_failure *failure)
     hf_json_end(writer);
 }
 
+typedef enum asked_for { OF_RUN, OF_QUERY, OF_UPDATE } asked_for;
+
+/* The failure of a call: those of workflows and updates in words that say whose failure it is. */
+static int tell_failure(const char *id, hf_status status, asked_for asked)
+{
+    static const char *const ENDS[] = {"WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut"};
+    const hf_failure *failure = hf_error();
+    const char *reason = hf_reason_of(hf_error_text());
+    bool is_told = false; /* the sentence says itself how it ended */
+    if (status != HF_ERR_FAILED || failure == NULL || asked == OF_QUERY) {
+        return hf_told(status);
+    }
+    if (asked == OF_UPDATE) { /* the two are not told apart: an update may fail while it is accepted */
+        return hf_complain(hf_exit_of(status), "the update was refused, or failed: %s", reason);
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(ENDS); i++) {
+        is_told = is_told || strcmp(failure->type, ENDS[i]) == 0;
+    }
+    return hf_complain(hf_exit_of(status), is_told ? "%s: %s" : "%s failed: %s", id, reason);
+}
+
 /* What a call has given. With --json it is an object, also when the workflow has failed; any other failure is told. */
-static int put_outcome(const hf_tool_args *args, const char *id, hf_status status, hf_payload result)
+static int put_outcome(const hf_tool_args *args, const char *id, asked_for asked, hf_status status, hf_payload result)
 {
     hf_buf out;
     hf_json writer;
     if (status != HF_OK && (status != HF_ERR_FAILED || !args->json)) {
-        return hf_told(status);
+        return tell_failure(id, status, asked);
     }
     hf_buf_init(&out, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
     if (args->json) {
@@ -310,7 +331,7 @@ int hf_cmd_run(const hf_tool_args *args)
         if (status == HF_OK) {
             status = await(run, timeout, &out);
         }
-        code = put_outcome(args, run != NULL ? hf_execution_id(run) : "", status, out);
+        code = put_outcome(args, run != NULL ? hf_execution_id(run) : "", OF_RUN, status, out);
         hf_payload_free(&out);
         code = end(&target, run, code);
     }
@@ -349,7 +370,7 @@ int hf_cmd_result(const hf_tool_args *args)
                            args->words[1], target.path);
     } else {
         status = status == HF_OK ? await(run, timeout, &out) : status;
-        code = put_outcome(args, args->words[1], status, out);
+        code = put_outcome(args, args->words[1], OF_RUN, status, out);
         hf_payload_free(&out);
     }
     return end(&target, run, code);
@@ -388,7 +409,7 @@ static int ask(const hf_tool_args *args, bool is_update)
         hf_status status = is_update
                                ? hf_update(run, args->words[2], input.payload, &out, .timeout = timeout, .id = args->id)
                                : hf_query(run, args->words[2], input.payload, &out, .timeout = timeout);
-        code = put_outcome(args, args->words[1], status, out);
+        code = put_outcome(args, args->words[1], is_update ? OF_UPDATE : OF_QUERY, status, out);
         hf_payload_free(&out);
         code = end(&target, run, code);
     }
@@ -431,7 +452,7 @@ int hf_cmd_stack(const hf_tool_args *args)
         (void)fputs(hf_buf_text(&clean), stdout);
         hf_buf_deinit(&clean);
     } else {
-        code = put_outcome(args, args->words[1], status, out);
+        code = put_outcome(args, args->words[1], OF_QUERY, status, out);
     }
     hf_payload_free(&out);
     return end(&target, run, code);

@@ -322,6 +322,7 @@ for kind in owned server; do
     [[ $out == 5 ]] || fail "an update: $out"
     run 0 update $target p add 2 --id more
     run 1 update $target p add -1 --id less # a negative number is an input, and not an option
+    says "holdfast: the update was refused, or failed: -1 is not positive"
     run 0 update $target p add 0 --id nothing --
     run 2 update $target p add -x
     says "this command has no option -x"
@@ -344,6 +345,8 @@ for kind in owned server; do
     says 'note  {"percent": 10}'
     run 1 run $target buy --queue q --id b
     says "insufficient funds"
+    run 1 result $target b
+    [[ $out == "holdfast: b failed: "* ]] || fail "the result of a run that has failed does not say so: $out"
     run 1 result $target b --json
     says '"type":"CardDeclined"'
     run 0 why $target b
@@ -353,7 +356,7 @@ for kind in owned server; do
     run 0 start $target patient --id tired --queue q
     run 0 cancel $target tired --reason 'no need any more'
     run 1 result $target tired
-    says "canceled: no need any more"
+    [[ $out == "holdfast: tired: the workflow was canceled: no need any more" ]] || fail "a canceled run: $out"
     run 0 run $target sloppy --queue q --id s
     [[ $out == done ]] || fail "text that is not JSON, as it is: $out"
     run 0 result $target s --json
