@@ -282,6 +282,12 @@ static hf_status look_at(hf_op *op, hf_stuck_search *s, const hf_pb_workflow_exe
     return status == HF_ERR_NOT_FOUND ? HF_OK : status; /* it may have gone meanwhile */
 }
 
+hf_status hf_stuck_ask(hf_op *op, hf_stuck_search *s, const char *workflow_id)
+{
+    s->looked = s->count = s->queue_count = 0;
+    return look_at(op, s, &(hf_pb_workflow_execution){.workflow_id = hf_str_of(workflow_id)});
+}
+
 static bool is_enough(const hf_stuck_search *s)
 {
     return s->looked_max > 0 && s->looked >= s->looked_max;

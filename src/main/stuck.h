@@ -41,6 +41,8 @@ typedef struct hf_stuck_search {
 
 /* Looks at all open runs of the namespace. `source` is that of a file at rest. */
 hf_status hf_stuck_find(hf_op *op, hf_stuck_search *search, hf_tool_source *source);
+/* The same for the current run of one workflow. The target is open. */
+hf_status hf_stuck_ask(hf_op *op, hf_stuck_search *search, const char *workflow_id);
 /* An object of the writer's array. */
 void hf_stuck_put_json(hf_json *writer, const hf_stuck *stuck);
 hf_status hf_describe_queue(hf_op *op, hf_service *service, const char *namespace_, hf_str name, int32_t type,

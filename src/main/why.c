@@ -6,8 +6,8 @@
  *
  * The last event of the run has a failure with its causes. A cause that is a child's failure leads to the child's own history, and so on: the deepest
  * line is where it began. For a run that has not ended, `show` says what it waits for; here the last failure of its workflow task or of its
- * activities is told. */
-#include "main/target.h"
+ * activities is told, or that nobody polls its task queue. */
+#include "main/stuck.h"
 
 #include "base/json.h"
 #include "history/history.h"
@@ -220,6 +220,36 @@ static void put_findings(const inquiry *q)
     hf_buf_deinit(&out);
 }
 
+static void take_stuck(hf_stuck_search *s, const hf_stuck *stuck)
+{
+    inquiry *q = s->arg;
+    finding *line = &q->lines[q->count++];
+    *line = (finding){0};
+    copy_text(line->what, sizeof line->what, stuck->workflow_id);
+    (void)snprintf(line->message, sizeof line->message, "%s: %s", stuck->why, stuck->help);
+}
+
+/* A run that has not failed may wait for a worker that is not there, which a program that has the file open, or a server, knows. */
+static int look_whether_stuck(inquiry *q)
+{
+    static hf_stuck_search s; /* it is large */
+    hf_tool_target target;
+    hf_op op;
+    hf_op_init(&op);
+    int code = hf_target_find(&target, q->args);
+    if (code != HF_EXIT_FINE || target.kind == HF_TARGET_REST) {
+        return code;
+    }
+    code = hf_target_reach(&target);
+    if (code == HF_EXIT_FINE) {
+        s = (hf_stuck_search){.args = q->args, .target = &target, .visit = take_stuck, .arg = q};
+        hf_status status = hf_stuck_ask(&op, &s, q->args->words[1]);
+        code = status == HF_OK ? code : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
+        code = hf_target_close(&target, code);
+    }
+    return code;
+}
+
 int hf_cmd_why(const hf_tool_args *args)
 {
     inquiry q = {.args = args};
@@ -236,6 +266,9 @@ int hf_cmd_why(const hf_tool_args *args)
             q.count = before; /* its run may have been deleted: what came with the failure is told */
             break;
         }
+    }
+    if (code == HF_EXIT_FINE && q.count == 0) {
+        code = look_whether_stuck(&q);
     }
     if (code != HF_EXIT_FINE) {
         return code;

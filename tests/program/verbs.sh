@@ -95,7 +95,6 @@ script() # TARGET
 0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'" --current
 0 terminate $target one --reason 'once more'
 0 why $target one
-0 why $target two
 4 why $target nobody
 0 reset $target two
 2 reset $target two --event x
@@ -293,6 +292,9 @@ if [[ $(id -u) == 0 ]] && type -P setpriv >/dev/null; then
     holdfast=$program
 fi
 
+run 0 start rest.db patient --id open-three --queue nobody
+run 0 why rest.db open-three
+says "open-three has not failed"
 # What needs a worker.
 for verb in "run rest.db echo 1" "query rest.db one state" "update rest.db one add 1" "stack rest.db one"; do
     # shellcheck disable=SC2086
@@ -361,6 +363,16 @@ for kind in owned server; do
     [[ $out == done ]] || fail "text that is not JSON, as it is: $out"
     run 0 result $target s --json
     [[ $out == '{"workflowId":"s","result":"done"}' ]] || fail "text that is not JSON, within JSON: $out"
+    run 0 start $target patient --id unpolled --queue nobody
+    run 0 why $target unpolled
+    [[ $out == "unpolled: no worker polls the task queue nobody: start a worker of that queue" ]] || fail "why it waits: $out"
+    run 0 why $target unpolled --json
+    says '"message":"no worker polls the task queue nobody: start a worker of that queue"'
+    run 0 start $target patient --id polled --queue q
+    run 0 why $target polled
+    says "polled has not failed"
+    run 0 terminate $target unpolled
+    run 0 terminate $target polled
     run 0 why $target tired
     says "WorkflowCanceled: no need any more"
 done
