@@ -180,6 +180,25 @@ bool hf_target_is_server(const char *word)
     return strncmp(word, "temporal://", 11) == 0 || strcmp(word, "@") == 0;
 }
 
+bool hf_target_is_strange(const char *word)
+{
+    static const char *const SCHEMES[] = {"sqlite:", "memory:", "owner:", "temporal://"};
+    size_t len = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    if (len == 0 || word[len] != ':') {
+        return false;
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(SCHEMES); i++) {
+        if (strncmp(word, SCHEMES[i], strlen(SCHEMES[i])) == 0) {
+            return false;
+        }
+    }
+    (void)hf_complain(0,
+                      "%.*s: is not the scheme of an address: use sqlite:PATH, owner:PATH, memory:, "
+                      "temporal://HOST:PORT, or ./%.200s for a file of that name",
+                      len > 100 ? 100 : (int)len, word, word);
+    return true;
+}
+
 const char *hf_target_namespace(const char *word)
 {
     static settings s; /* one for each process: the namespace may point into it */
@@ -245,6 +264,9 @@ int hf_target_find(hf_tool_target *target, const hf_tool_args *args)
 {
     const char *word = args->words[0];
     *target = (hf_tool_target){.word = word, .namespace_ = args->namespace_};
+    if (hf_target_is_strange(word)) {
+        return HF_EXIT_USAGE;
+    }
     if (hf_target_is_server(word)) {
         target->kind = HF_TARGET_SERVER;
         return find_server(target);

@@ -38,6 +38,9 @@ int hf_target_close(hf_tool_target *target, int code);
 
 /* Whether the word names a server: temporal://..., or @. */
 bool hf_target_is_server(const char *word);
+/* Whether the word begins with letters and a colon that are the scheme of no address, which is told then: sqllite:x.db is a mistake, and
+ * ./sqllite:x.db a file. */
+bool hf_target_is_strange(const char *word);
 /* The namespace that the settings name for a server; NULL = none, or it is a file. It stays. */
 const char *hf_target_namespace(const char *word);
 

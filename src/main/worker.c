@@ -91,6 +91,9 @@ static hf_status run(void *arg)
 static int find_place(job *j, hf_tool_target *target, const char *word)
 {
     static const char *const SCHEMES[] = {"sqlite:", "memory:", "owner:"};
+    if (hf_target_is_strange(word)) {
+        return HF_EXIT_USAGE;
+    }
     if (hf_target_is_server(word)) {
         const hf_tool_args args = {.words = {word}};
         const char *namespace_ = hf_target_namespace(word);

@@ -31,6 +31,8 @@ refused 2 'is not a plugin: it has no HF_PLUGIN' worker memory: --plugin "$none"
 refused 2 'was compiled for Holdfast 0.0.7' worker memory: --plugin "$other" --queue q
 refused 2 'has a Holdfast of its own inside' worker memory: --plugin "$inside" --queue q
 refused 2 'cannot load the plugin' worker memory: --plugin nowhere.so --queue q
+refused 2 'sqllite: is not the scheme of an address: use sqlite:PATH, ' worker sqllite:x.db --plugin "$hello" --queue q
+[[ ! -e sqllite:x.db ]] || fail "a worker has made a file with the name of a mistake"
 refused 3 'no/such/folder' worker no/such/folder/x.db --plugin "$hello" --queue q
 
 # A worker on a file, until SIGTERM.

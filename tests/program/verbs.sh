@@ -295,6 +295,16 @@ fi
 run 0 start rest.db patient --id open-three --queue nobody
 run 0 why rest.db open-three
 says "open-three has not failed"
+for place in sqllite:x.db C:x temporal:x; do
+    all 2 $place rwq
+    run 2 list $place
+    says "is not the scheme of an address: use sqlite:PATH, owner:PATH, memory:, temporal://HOST:PORT, or ./$place for a file"
+done
+run 3 list ./sqllite:x.db
+cp rest.db ./sqllite:x.db
+run 0 count ./sqllite:x.db
+run 0 count sqlite:sqllite:x.db
+
 # What needs a worker.
 for verb in "run rest.db echo 1" "query rest.db one state" "update rest.db one add 1" "stack rest.db one"; do
     # shellcheck disable=SC2086
