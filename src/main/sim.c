@@ -25,7 +25,8 @@ enum {
     POINTS_MAX = 200,  /* that are disturbed one by one; longer runs are sampled */
     FINDINGS_MAX = 3,  /* after which it ends */
     STORMS = 20,       /* without --seeds */
-    RAW_LEN = 4 * HF_PLAY_TEXT_LEN
+    RAW_LEN = 5 * HF_PLAY_TEXT_LEN,
+    NOTE_LEN = 1000
 };
 
 typedef struct sim {
@@ -95,6 +96,7 @@ static int play_raw(sim *s, hf_upset upset, const char *fd)
         write_text(to, "outcome", result.outcome);
         write_text(to, "before", result.before);
         write_text(to, "after", result.after);
+        write_text(to, "untaken", result.untaken);
         (void)fprintf(to, "facts %d %d %d %d\n", result.has_ended, result.is_success, result.points, result.activities);
     }
     (void)fclose(to);
@@ -188,6 +190,7 @@ static void take_result(const char *raw, int ended, bool is_late, hf_play_result
     take_line(raw, "outcome", result->outcome);
     take_line(raw, "before", result->before);
     take_line(raw, "after", result->after);
+    take_line(raw, "untaken", result->untaken);
     take_line(raw, "facts", text);
     if (sscanf(text, "%d %d %d %d", &has_ended, &is_success, &result->points, &result->activities) == 4) {
         result->has_ended = has_ended != 0;
@@ -273,6 +276,36 @@ static void put_command(const sim *s, const char *spec, hf_buf *out)
 static void put_outcome(const char *word, const char *outcome, const char *state)
 {
     (void)printf("  %-9s %s%s%s\n", word, outcome, state[0] != '\0' ? "   world " : "", state);
+}
+
+/* What the undisturbed play makes one ask, although nothing may be wrong. False: nothing. */
+static bool note_input(const sim *s, char note[NOTE_LEN])
+{
+    const char *outcome = s->plain.outcome;
+    bool is_refused =
+        strncmp(outcome, "failed, HF_ERR_INVALID:", 23) == 0 || strncmp(outcome, "failed, HF_ERR_MISUSE:", 22) == 0;
+    (void)snprintf(note, NOTE_LEN, "%s",
+                   s->input == NULL ? "it refused a value: is --input missing?"
+                                    : "it refused a value: is --input what the workflow takes?");
+    return is_refused;
+}
+
+static bool note_signals(const sim *s, char note[NOTE_LEN])
+{
+    (void)snprintf(note, NOTE_LEN, "nobody took the signal %.900s: is its name right?", s->plain.untaken);
+    return s->plain.untaken[0] != '\0';
+}
+
+static bool (*const NOTES[])(const sim *s, char note[NOTE_LEN]) = {note_input, note_signals};
+
+static void put_notes(sim *s)
+{
+    char note[NOTE_LEN];
+    for (size_t i = 0; i < HF_COUNT_OF(NOTES); i++) {
+        if (NOTES[i](s, note)) {
+            put_outcome("note:", note, "");
+        }
+    }
 }
 
 /* What is wrong with this play; NULL = nothing. */
@@ -455,6 +488,7 @@ static void tell_plain(sim *s)
     put_command(s, "plain", &command);
     (void)printf("FAILED without any disturbance\n");
     put_outcome("got:", s->plain.outcome, s->plain.after);
+    put_notes(s);
     (void)printf("%s%s\n", waits ? "  " : "  repeat:   ", waits ? help : hf_buf_text(&command));
     hf_buf_deinit(&command);
 }
@@ -495,6 +529,15 @@ static int end_json(sim *s, int64_t ms, int code)
     hf_json_end(writer);
     hf_json_key_string(writer, "outcome", s->plain.outcome);
     hf_json_key_string(writer, "world", s->plain.after);
+    hf_json_key(writer, "notes");
+    hf_json_array(writer);
+    for (size_t i = 0; i < HF_COUNT_OF(NOTES); i++) {
+        char note[NOTE_LEN];
+        if (NOTES[i](s, note)) {
+            hf_json_string_len(writer, note, strlen(note));
+        }
+    }
+    hf_json_end(writer);
     hf_json_key_int(writer, "workflowTasks", s->plain.points);
     hf_json_key_int(writer, "activities", s->plain.activities);
     hf_json_key_int(writer, "plays", s->plays);
@@ -516,6 +559,7 @@ static int run(sim *s, const hf_upset *one)
         (void)printf("%s, undisturbed: %d workflow task%s, %d activit%s\n", s->type, s->plain.points,
                      s->plain.points == 1 ? "" : "s", s->plain.activities, s->plain.activities == 1 ? "y" : "ies");
         put_outcome("outcome:", s->plain.outcome, s->plain.after);
+        put_notes(s);
     }
     if (one == NULL) {
         try_all(s);

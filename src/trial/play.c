@@ -44,9 +44,10 @@ enum { ACTIVITIES_MAX = 256 };
 /* Of the play of this process. Activities run on threads of the worker. */
 static struct {
     hf_spin lock;
-    int begun; /* activities */
-    int fails; /* the number of the one that fails; 0 = none */
-    int count; /* of `real` */
+    int begun;                      /* activities */
+    int fails;                      /* the number of the one that fails; 0 = none */
+    int count;                      /* of `real` */
+    char untaken[HF_PLAY_TEXT_LEN]; /* names of signals */
     struct {
         hf_str name; /* the worker's */
         hf_function function;
@@ -99,12 +100,27 @@ typedef struct play {
     int points; /* of the lives before this one */
 } play;
 
-static void ignore(void *state, hf_log_level level, const char *event, const char *fields)
+static void note_untaken(const char *names)
 {
+    size_t skip = names[0] == '"' ? 1 : 0; /* the log quotes what has spaces */
+    size_t len = strlen(names);
+    len -= skip == 1 && len > 1 ? 2 : 0;
+    hf_spin_lock(&stage.lock);
+    size_t used = strlen(stage.untaken);
+    (void)snprintf(stage.untaken + used, sizeof stage.untaken - used, "%s%.*s", used > 0 ? ", " : "", (int)len,
+                   names + skip);
+    hf_spin_unlock(&stage.lock);
+}
+
+/* Of the log only the signals are of interest that the run left when it ended. */
+static void listen(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    const char *names = strstr(fields, " names=");
     (void)state;
     (void)level;
-    (void)event;
-    (void)fields;
+    if (strcmp(event, "workflow_ends_over_signals") == 0 && names != NULL) {
+        note_untaken(names + sizeof " names=" - 1);
+    }
 }
 
 /* A process: an engine on what the last one has left, and a worker. */
@@ -112,7 +128,7 @@ static hf_status begin_life(play *p, hf_time clock, hf_upset upset)
 {
     bool evicts = p->upset.kind == HF_UPSET_EVICT || (p->upset.kind == HF_UPSET_STORM && hf_rng_below(&p->rng, 2) == 0);
     hf_testenv_options options = {
-        .size = sizeof options, .evict_always = evicts, .begins = clock, .patience = p->plan->patience, .log = ignore};
+        .size = sizeof options, .evict_always = evicts, .begins = clock, .patience = p->plan->patience, .log = listen};
     HF_TRY(hf_testenv_open(&options, &p->keeper.store, &p->env));
     hf_gate_init(&p->gate, hf_env_posix(), p->env->service, upset, (uint64_t)(upset.at * 64 + (int)upset.kind));
     p->env->gate = &p->gate;
@@ -136,7 +152,11 @@ static hf_status send(play *p, int idx)
 {
     p->is_sent[idx] = true;
     hf_status status = hf_signal(p->execution, p->plan->signals[idx].name, p->plan->signals[idx].in);
-    return status == HF_ERR_NOT_FOUND ? HF_OK : status; /* the run has ended without it */
+    if (status == HF_ERR_NOT_FOUND) { /* the run has ended without it */
+        note_untaken(p->plan->signals[idx].name);
+        return HF_OK;
+    }
+    return status;
 }
 
 static hf_status begin_run(play *p)
@@ -273,6 +293,7 @@ hf_status hf_play(const hf_play_plan *plan, hf_upset upset, hf_play_result *ret_
         return hf_raise(op.status, "%s", op.message);
     }
     stage.begun = 0;
+    stage.untaken[0] = '\0';
     stage.fails = upset.kind == HF_UPSET_FAIL ? upset.at : 0;
     *ret_result = (hf_play_result){.has_ended = false};
     hf_status status = play_it(&p, ret_result);
@@ -284,6 +305,9 @@ hf_status hf_play(const hf_play_plan *plan, hf_upset upset, hf_play_result *ret_
     if (p.env == NULL || hf_testenv_free(p.env) == HF_OK) {
         hf_store_close(p.keeper.inner);
     } /* else code of the plugin does not return, and the process ends soon */
+    hf_spin_lock(&stage.lock);
+    memcpy(ret_result->untaken, stage.untaken, sizeof stage.untaken);
+    hf_spin_unlock(&stage.lock);
     return status == HF_OK ? HF_OK : hf_raise(status, "%s", why);
 }
 

@@ -107,6 +107,7 @@ typedef struct hf_play_result {
     char after[HF_PLAY_TEXT_LEN];   /* ... and after it; empty = the plugin does not tell */
     int points;                     /* answers in it */
     int activities;                 /* that were begun */
+    char untaken[HF_PLAY_TEXT_LEN]; /* signals of the plan that nobody took: "go, stop"; empty = none */
 } hf_play_result;
 
 /* Plays it once in this process; once per process, since variables of the plugin are a part of it. Fails: as hf_testenv_new and hf_testenv_start. */

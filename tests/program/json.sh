@@ -129,7 +129,7 @@ see 0 'key revoke' key revoke --keys keys "$id"
 sed 's/"0.010s"/"0.020s"/' "$history" >differs.json
 see 0 replay replay "$history" --plugin "$plugin"
 see 1 replay replay differs.json --plugin "$plugin"
-see 0 sim sim --plugin "$plugin" hello --input '"you"' --seeds 1
+see 0 sim sim --plugin "$plugin" hello --input '"you"' --signal unknown --seeds 1
 
 # The sections of the page: a line `key kinds optional` for each row.
 awk -F'|' '

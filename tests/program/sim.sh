@@ -47,6 +47,17 @@ finds crash 'Aborted'
 grep -q ' 0 failed$' fine.txt || fail "fine: $(cat fine.txt)"
 cat fine.txt
 
+! grep -q 'note:' fine.txt || fail "fine: $(cat fine.txt)"
+
+# What a plan may have wrong although the workflow is right.
+"$holdfast" sim --plugin "$fine" order --input '{"item": "kelp"}' --signal adress=1 --signal 'address="harbour 1"' --seeds 1 >note.txt 2>&1 || true
+grep -q "note: *nobody took the signal adress: is its name right?" note.txt || fail "a signal that nobody took: $(cat note.txt)"
+"$holdfast" sim --plugin "$fine" picky --play plain >note.txt 2>&1 || true
+grep -q "outcome: *failed, HF_ERR_INVALID: " note.txt || fail "without an input: $(cat note.txt)"
+grep -q "note: *it refused a value: is --input missing?" note.txt || fail "without an input: $(cat note.txt)"
+"$holdfast" sim --plugin "$fine" picky --input '{"count": 1}' --signal more --signal again --play plain --json >note.txt 2>&1 || fail "picky: $(cat note.txt)"
+grep -q '"notes":\["nobody took the signal more, again: is its name right?"\]' note.txt || fail "notes as JSON: $(cat note.txt)"
+
 # What cannot be tried is said.
 refused()
 {

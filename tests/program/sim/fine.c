@@ -21,8 +21,18 @@ static hf_status order(hf_payload in, hf_payload *ret_out)
     return status;
 }
 
+/* Needs an input, and takes no signal. */
+static hf_status picky(hf_payload in, hf_payload *ret_out)
+{
+    int64_t count = 0;
+    HF_TRY(hf_json_get_int(in, "count", &count));
+    HF_TRY(hf_sleep(hf_days(1)));
+    return hf_payload_printf(ret_out, "%lld", (long long)count);
+}
+
 HF_PLUGIN(worker)
 {
     HF_TRY(shop_add(worker));
+    HF_TRY(hf_worker_add_workflow(worker, "picky", picky));
     return hf_worker_add_workflow(worker, "order", order);
 }
