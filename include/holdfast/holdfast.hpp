@@ -511,6 +511,9 @@ template <class T> T decode_of(hf_payload in, const char *what, const char *name
     try {
         return decode<T>(in);
     } catch (const error &e) {
+        if (typeid(e) != typeid(error)) {
+            throw; // a final_error, or a class of the program's own: it stays what it is
+        }
         raise_of(e, std::string(what) + "'" + name + "'");
     }
 }
@@ -842,18 +845,26 @@ template <class F> F *keep_handler(F handler)
                   "that have nothing to free: not a std::string or a std::vector");
     F *kept = &holdfast::keep<F>(std::move(handler));
 #if HOLDFAST_CLEARS_PADDING
-    __builtin_clear_padding(kept);
+    if constexpr (std::is_trivially_copyable_v<F>) {
+        __builtin_clear_padding(kept);
+    }
 #endif
     return kept;
 }
-// The bytes of a handler in which an address on the stack is looked for. Padding may have one by chance, so a compiler that cannot clear it does
-// not look.
-template <class F> inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING ? sizeof(F) : 0;
+// The bytes of a handler in which an address on the stack is looked for. Bytes that are no value may have one by chance: padding, where the
+// compiler cannot clear it, and an optional that is empty. So only handlers are looked at that have captured something by reference (these have no
+// standard layout), or whose every byte is a value.
+template <class F> constexpr size_t captured_len()
+{
+    bool has_references = std::is_trivially_copyable_v<F> && !std::is_standard_layout_v<F>;
+    bool is_all_value = std::has_unique_object_representations_v<F>;
+    return HOLDFAST_CLEARS_PADDING != 0 && (has_references || is_all_value) ? sizeof(F) : 0;
+}
 } // namespace detail
 
 // Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
-// let them capture what keep() returned, and nothing that is on the stack: a handler that has captured an address of the calling fiber's
-// stack is refused with a holdfast::error of the type HF_ERR_MISUSE (a compiler without __builtin_clear_padding, as clang, cannot tell it from padding).
+// let them capture what keep() returned, and nothing that is on the stack: a handler that refers to the calling fiber's
+// stack is refused with a holdfast::error of the type HF_ERR_MISUSE, where that can be told from bytes that are no value (clang cannot).
 //
 // Answers queries. The handler must not wait, nor change anything.
 template <class F> void on_query(const char *name, F handler)
@@ -863,7 +874,7 @@ template <class F> void on_query(const char *name, F handler)
         "holdfast: a query handler returns the answer; for a handler without one there are signals and updates");
     hf_on_query_options options = hf_on_query_options();
     options.arg = detail::keep_handler(std::move(handler));
-    options.arg_len = detail::captured_len<F>;
+    options.arg_len = detail::captured_len<F>();
     check(hf_on_query(name, detail::call_reply<F>, options));
 }
 // Takes signals. The handler may wait, and change the workflow's data; wait_until() sees the change. A signal that has a handler
@@ -873,14 +884,14 @@ template <class F> void on_signal(const char *name, F handler, hf_on_signal_opti
     static_assert(std::is_void_v<detail::result_of<F>>,
                   "holdfast: a signal handler returns nothing, because nobody waits for it; on_update answers");
     options.arg = detail::keep_handler(std::move(handler));
-    options.arg_len = detail::captured_len<F>;
+    options.arg_len = detail::captured_len<F>();
     check(hf_on_signal(name, detail::call_signal<F>, options));
 }
 // Answers updates: with a result, or without one if the handler returns void. The handler may wait, and change the workflow's data.
 template <class F> void on_update(const char *name, F handler, hf_on_update_options options = hf_on_update_options())
 {
     options.arg = detail::keep_handler(std::move(handler));
-    options.arg_len = detail::captured_len<F>;
+    options.arg_len = detail::captured_len<F>();
     check(hf_on_update(name, detail::call_reply<F>, options));
 }
 // The same with a validator, which is called first, with the same input: an update for which it throws is rejected, is not in the history, and
@@ -894,7 +905,7 @@ void on_update(const char *name, F handler, V validator, hf_on_update_options op
     static_assert(std::is_void_v<detail::result_of<V>>,
                   "holdfast: a validator returns nothing; it throws to reject the update");
     options.arg = detail::keep_handler(detail::checked<F, V>{std::move(handler), std::move(validator)});
-    options.arg_len = detail::captured_len<detail::checked<F, V>>;
+    options.arg_len = detail::captured_len<detail::checked<F, V>>();
     options.validator = detail::call_validator<F, V>;
     check(hf_on_update(name, detail::call_checked<F, V>, options));
 }

@@ -30,7 +30,11 @@
 #define HF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HF_NOINLINE __attribute__((noinline))
+#ifdef __OPTIMIZE__
 #define HF_ALWAYS_INLINE __attribute__((always_inline)) inline
+#else /* the locals of each call would be in the frame of the caller, which may be recursive */
+#define HF_ALWAYS_INLINE inline
+#endif
 #define HF_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define HF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define HF_CONTAINER_CONST(ptr, type, member) ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,8 @@ static void texts()
     }
     CHECK(holdfast::decode<std::string>(hf_payload_of_json("\"\\u0000\\u00e4\\u20ac\\ud83d\\ude00\\/\"")) ==
           "\0\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80/"s);
+    CHECK(holdfast::decode<std::string>(hf_payload_of_json(" \n\"a\\u0062\"\t ")) == "ab");
+    CHECK(holdfast::decode<uint64_t>(hf_payload_of_json(" 18446744073709551615 ")) == UINT64_MAX);
     CHECK(has(sentence_of([] { (void)holdfast::encode(std::string("\xff")); }), "UTF-8"));
     CHECK(has(refused<std::string>("7"), "is a number, not a text"));
     CHECK(has(refused<std::string>("\"\\ud83d\""), "surrogate"));
@@ -198,6 +201,27 @@ struct kept {
     int votes;
 };
 
+// A value whose codec refuses some numbers for ever.
+static int picky_calls;
+struct picky {
+    int number;
+};
+template <> struct holdfast::codec<picky> {
+    static std::string encode(const picky &value)
+    {
+        return std::to_string(value.number);
+    }
+    static picky decode(hf_payload in)
+    {
+        int number = holdfast::decode<int>(in);
+        picky_calls++;
+        if (number < 0) {
+            throw holdfast::final_error("Negative", "the number is negative");
+        }
+        return picky{number};
+    }
+};
+
 // Handlers that refer to the stack of their workflow, and one that does not.
 static std::string captures()
 {
@@ -220,6 +244,13 @@ static std::string captures()
     holdfast::on_query("q", [&all, flag = true] { return flag ? all.votes : 0; });
     holdfast::on_update(
         "u", [](int) {}, [](int) {});
+    // Nor is what an optional had once.
+    std::optional<uintptr_t> unset = reinterpret_cast<uintptr_t>(&local);
+    unset.reset();
+    holdfast::on_query("q", [unset] { return unset.has_value(); });
+    // Handlers that cannot be copied byte by byte, because a std::pair or a std::tuple cannot.
+    holdfast::on_query("q", [both = std::make_pair(1, 2L), &all] { return both.first + all.votes; });
+    holdfast::on_signal("s", [three = std::make_tuple(1, true, 2L), &all] { all.votes += std::get<0>(three); });
     if (HOLDFAST_CLEARS_PADDING == 0) {
         return "fine";
     }
@@ -258,6 +289,15 @@ static void workflows()
     });
     holdfast::add_activity(worker, "word", [] { return std::string("seven"); });
     holdfast::add_activity(worker, "takes", [](int) {});
+    holdfast::add_activity(worker, "picks", [](picky) {});
+    holdfast::add_workflow(worker, "picks", [](int number) {
+        try {
+            holdfast::activity<void>("picks", number, holdfast::within(1s, 3));
+        } catch (const holdfast::error &e) {
+            return e.cause_type() + ", " + e.what();
+        }
+        return std::string();
+    });
     const struct {
         const char *signal;
         const char *part;
@@ -283,6 +323,9 @@ static void workflows()
     CHECK(holdfast::decode<std::string>(out.view()) == "fine");
     CHECK(hf_testenv_run(env, "takes", hf_payload_of_json("18446744073709551615"), out.out()) == HF_OK);
     CHECK(holdfast::decode<uint64_t>(out.view()) == UINT64_MAX);
+    CHECK(hf_testenv_run(env, "picks", hf_payload_of_json("-1"), out.out()) == HF_OK);
+    CHECK(has(holdfast::decode<std::string>(out.view()), "Negative, activity 'picks' failed"));
+    CHECK(picky_calls == 1); // a final_error of a codec is final
     CHECK(hf_testenv_run(env, "takes", hf_payload_of_json("\"x\""), out.out()) == HF_ERR_FAILED);
     CHECK(std::string(hf_error_text()) ==
           "the input of workflow 'takes': hf_json_get_int: the JSON text is a text, not a number, at byte 0");
