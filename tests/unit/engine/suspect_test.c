@@ -62,6 +62,8 @@ static void a_task_is_counted_when_another_process_ends_with_it(void **state)
     (void)state;
     hf_rig_do(&rig, "start wf; poll in_process; lost w");
     assert_int_equal(crashes_of("wf"), 1);
+    hf_rig_do(&rig, "poll in_process; left w"); /* its service was closed */
+    assert_int_equal(crashes_of("wf"), 1);
     hf_rig_do(&rig, "poll in_process; lost w; poll in_process; lost w; poll in_process => parked");
     assert_int_equal(crashes_of("wf"), 3);
     hf_rig_do(&rig, "start other; is w; complete done; poll in_process => parked");
@@ -74,6 +76,7 @@ static void an_attempt_is_counted_when_another_process_ends_with_it(void **state
 {
     (void)state;
     hf_rig_do(&rig, "start wf; poll; complete activity a retries=9 initial=1ms");
+    hf_rig_do(&rig, "apoll in_process; left a; apoll in_process; left a; apoll in_process; left a"); /* at once */
     hf_rig_do(&rig, "apoll in_process; lost a; apoll in_process; lost a; apoll in_process; lost a");
     hf_rig_do(&rig, "apoll in_process => parked; time 999ms; is a => parked; time 1ms; is a; acomplete; poll");
 }
