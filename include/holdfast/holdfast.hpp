@@ -847,13 +847,15 @@ template <class F> F *keep_handler(F handler)
     return kept;
 }
 // The bytes of a handler in which an address on the stack is looked for. Padding may have one by chance, so a compiler that cannot clear it does
-// not look.
-template <class F> inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING ? sizeof(F) : 0;
+// not look; and so may a text in a buffer, behind its end, so a handler that is not aligned as an address, and cannot have one, is not looked at.
+template <class F>
+inline constexpr size_t captured_len = HOLDFAST_CLEARS_PADDING && alignof(F) >= alignof(void *) ? sizeof(F) : 0;
 } // namespace detail
 
 // Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
 // let them capture what keep() returned, and nothing that is on the stack: a handler that has captured an address of the calling fiber's
 // stack is refused with a holdfast::error of the type HF_ERR_MISUSE (a compiler without __builtin_clear_padding, as clang, cannot tell it from padding).
+// A buffer that is captured beside something else needs a value in each byte, `char name[64] = {}`: what was never written may look like an address.
 //
 // Answers queries. The handler must not wait, nor change anything.
 template <class F> void on_query(const char *name, F handler)

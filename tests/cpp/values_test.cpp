@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -198,6 +199,11 @@ struct kept {
     int votes;
 };
 
+// A text in a buffer; what is behind it was never written, and holds what was on the stack before.
+struct label {
+    char text[64];
+};
+
 // Handlers that refer to the stack of their workflow, and one that does not.
 static std::string captures()
 {
@@ -220,6 +226,10 @@ static std::string captures()
     holdfast::on_query("q", [&all, flag = true] { return flag ? all.votes : 0; });
     holdfast::on_update(
         "u", [](int) {}, [](int) {});
+    label name = {"a label"};
+    const void *old = &local;
+    std::memcpy(name.text + 16, &old, sizeof old);
+    holdfast::on_query("q", [name] { return std::string(name.text); });
     if (HOLDFAST_CLEARS_PADDING == 0) {
         return "fine";
     }
