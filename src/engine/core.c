@@ -167,6 +167,9 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
     }
     hf_core_use(core, run);
     if (hf_wft_holds(core, run, token)) {
+        if (token->holder == HF_HELD_BY_LOST && hf_speculative_started(run) != NULL) {
+            hf_speculative_convert(core, run); /* engine-U1: only a task of the run itself is counted */
+        }
         if (token->holder != HF_HELD_BY_NONE) {
             hf_wft_lost(core, run, token->holder == HF_HELD_BY_LOST);
         } else {

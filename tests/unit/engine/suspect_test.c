@@ -72,6 +72,16 @@ static void a_task_is_counted_when_another_process_ends_with_it(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_SUSPECT_ALONE), 1);
 }
 
+/* The caller of an update still waits, so the task would crash one process after the other: it becomes one of the run's own, and is counted. */
+static void the_task_of_an_update_is_counted_when_another_process_ends_with_it(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete; update wf u => parked; poll in_process; lost w");
+    hf_rig_do(&rig, "poll in_process; lost w; poll in_process; lost w; poll in_process => parked");
+    assert_int_equal(crashes_of("wf"), 3);
+    hf_rig_do(&rig, "time 1s; is w");
+}
+
 static void an_attempt_is_counted_when_another_process_ends_with_it(void **state)
 {
     (void)state;
@@ -302,6 +312,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(pauses_double_up_to_a_bound),
     TEST(a_task_is_counted_when_its_process_ends_and_waits_from_the_third_time_on),
     TEST(a_task_is_counted_when_another_process_ends_with_it),
+    TEST(the_task_of_an_update_is_counted_when_another_process_ends_with_it),
     TEST(an_attempt_is_counted_when_another_process_ends_with_it),
     TEST(a_completed_task_clears_the_count),
     TEST(a_task_that_nobody_had_in_hand_is_not_counted),
