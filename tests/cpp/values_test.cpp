@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -222,6 +223,11 @@ template <> struct holdfast::codec<picky> {
     }
 };
 
+// A text in a buffer; what is behind it was never written, and holds what was on the stack before.
+struct label {
+    char text[64];
+};
+
 // Handlers that refer to the stack of their workflow, and one that does not.
 static std::string captures()
 {
@@ -251,6 +257,10 @@ static std::string captures()
     // Handlers that cannot be copied byte by byte, because a std::pair or a std::tuple cannot.
     holdfast::on_query("q", [both = std::make_pair(1, 2L), &all] { return both.first + all.votes; });
     holdfast::on_signal("s", [three = std::make_tuple(1, true, 2L), &all] { all.votes += std::get<0>(three); });
+    label name = {"a label"};
+    const void *old = &local;
+    std::memcpy(name.text + 16, &old, sizeof old);
+    holdfast::on_query("q", [name] { return std::string(name.text); });
     if (HOLDFAST_CLEARS_PADDING == 0) {
         return "fine";
     }
