@@ -37,6 +37,9 @@ foreach(library holdfast holdfast_static)
     target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_link_libraries(${library} PUBLIC Threads::Threads)
+    if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+        target_compile_options(${library} INTERFACE $<INSTALL_INTERFACE:-fstack-clash-protection>) # as holdfast.pc
+    endif()
     # By their bare names: an installed Holdfast must not name the folders of the machine that built it. A program that links
     # everything statically needs m for SQLite's functions. build/needed knows what the shared library may need.
     # Debian's yajl has another name as a static library.

@@ -1,6 +1,6 @@
 /* A plugin for `holdfast serve --plugin hello.so`: a workflow and an activity in C, run by the server itself.
  *
- *     cc -shared -fPIC hello.c -o hello.so      (with the headers of Holdfast; it is not linked with the library)
+ *     cc -shared -fPIC -fstack-clash-protection hello.c -o hello.so      (with the headers of Holdfast; it is not linked with the library)
  *     holdfast serve --store memory: --plugin hello.so
  *
  * Any client starts it: type "hello", task queue "default". */

@@ -947,19 +947,21 @@ template <class F> F *keep_handler(F handler)
     return kept;
 }
 // The bytes of a handler in which an address on the stack is looked for. Bytes that are no value may have one by chance: padding, where the
-// compiler cannot clear it, and an optional that is empty. So only handlers are looked at that have captured something by reference (these have no
-// standard layout), or whose every byte is a value.
+// compiler cannot clear it, an optional that is empty, the end of a buffer behind its text. So only handlers are looked at that are aligned as an
+// address, and have captured something by reference (these have no standard layout) or consist of values only.
 template <class F> constexpr size_t captured_len()
 {
     bool has_references = std::is_trivially_copyable_v<F> && !std::is_standard_layout_v<F>;
     bool is_all_value = std::has_unique_object_representations_v<F>;
-    return HOLDFAST_CLEARS_PADDING != 0 && (has_references || is_all_value) ? sizeof(F) : 0;
+    bool may_have_one = alignof(F) >= alignof(void *) && (has_references || is_all_value);
+    return HOLDFAST_CLEARS_PADDING != 0 && may_have_one ? sizeof(F) : 0;
 }
 } // namespace detail
 
 // Handlers of queries, signals and updates are functions with one parameter, or none. They are called after the end of the workflow's function, too:
 // let them capture what keep() returned, and nothing that is on the stack: a handler that refers to the calling fiber's
 // stack is refused with a holdfast::error of the type HF_ERR_MISUSE, where that can be told from bytes that are no value (clang cannot).
+// A buffer that is captured beside a reference needs a value in each byte, `char name[64] = {}`: what was never written may look like an address.
 //
 // Answers queries. The handler must not wait, nor change anything.
 template <class F> void on_query(const char *name, F handler)

@@ -14,7 +14,7 @@
  *         return hf_worker_add_workflow(worker, "hello", hello);
  *     }
  *
- * Build it with `cc -shared -fPIC`; it need not be linked with libholdfast, because the program has all its functions. The program
+ * Build it with `cc -shared -fPIC -fstack-clash-protection`; it need not be linked with libholdfast, because the program has all its functions. The program
  * calls the block once, before the worker starts, and refuses a plugin that was compiled for another version of Holdfast, or that
  * has a Holdfast of its own inside. If the block returns anything but HF_OK, the program ends. */
 #ifndef HOLDFAST_PLUGIN_H

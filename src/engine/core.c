@@ -167,8 +167,11 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
     }
     hf_core_use(core, run);
     if (hf_wft_holds(core, run, token)) {
-        if (token->is_lost) {
-            hf_wft_lost(core, run, true);
+        if (token->holder == HF_HELD_BY_LOST && hf_speculative_started(run) != NULL) {
+            hf_speculative_convert(core, run); /* engine-U1: only a task of the run itself is counted */
+        }
+        if (token->holder != HF_HELD_BY_NONE) {
+            hf_wft_lost(core, run, token->holder == HF_HELD_BY_LOST);
         } else {
             hf_wft_again(core, run);
         }
@@ -176,23 +179,23 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
     }
     hf_activity *activity = token->kind == HF_TASK_ACTIVITY ? hf_run_activity(run, token->scheduled_id) : NULL;
     if (activity != NULL && hf_activity_given(activity) == token->attempt && activity->started_time == token->stamp) {
-        if (!token->is_lost) {
+        if (token->holder == HF_HELD_BY_NONE) {
             hf_activity_again(core, activity);
-        } else if (hf_activity_gone(core, run, activity)) {
+        } else if (hf_activity_gone(core, run, activity, token->holder == HF_HELD_BY_LOST)) {
             hf_wft_schedule(core, run);
         }
     }
     hf_core_unuse(core, run);
 }
 
-void hf_core_take_back(hf_core *core, hf_str task_token, bool is_lost, hf_clock now)
+void hf_core_take_back(hf_core *core, hf_str task_token, hf_task_holder holder, hf_clock now)
 {
     hf_token token;
     if (!hf_core_begin_step(core, now) || !hf_token_decode(core, task_token, &token) || token.run >= core->run_next ||
         hf_resets_make(core, token.run)) {
         return;
     }
-    token.is_lost = is_lost;
+    token.holder = holder;
     hf_run *run = hf_run_load(core, token.run); /* the task's timeout would do the same, but may be days away */
     if (run != NULL && !HF_SLOT(run)->loading) {
         hf_run_take_back(core, run, &token);

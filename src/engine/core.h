@@ -115,11 +115,17 @@ hf_call *hf_core_find_call(const hf_core *core, uint64_t number);
  * options.cancels_max of these, and nothing has happened; the driver tries again in the next portion, so that other calls come in
  * between when a program with thousands of polls ends. hf_core_tick and hf_core_release end a portion. */
 bool hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
-/* A task goes to another worker. `is_lost`: its worker had it in hand, and has gone (hf_engine_lost); else nobody got it. */
-void hf_core_take_back(hf_core *core, hf_str task_token, bool is_lost, hf_clock now);
+/* Who had a task that is taken back. */
+typedef enum hf_task_holder {
+    HF_HELD_BY_NONE, /* nobody: its answer could not be handed on */
+    HF_HELD_BY_LEFT, /* a process that has said goodbye, ... */
+    HF_HELD_BY_LOST  /* ... or that has not: it may have ended because of the task */
+} hf_task_holder;
+/* A task goes to another worker. `holder`: who had it in hand, and has gone (hf_engine_lost). */
+void hf_core_take_back(hf_core *core, hf_str task_token, hf_task_holder holder, hf_clock now);
 static inline void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
 {
-    hf_core_take_back(core, task_token, false, now);
+    hf_core_take_back(core, task_token, HF_HELD_BY_NONE, now);
 }
 /* Fires deadlines that have come, of at most tick_max runs at a time, and ends polls that have waited long enough. */
 void hf_core_tick(hf_core *core, hf_clock now);

@@ -61,6 +61,7 @@ struct hf_core {
     size_t canceled;       /* calls that were canceled in this portion */
     hf_cursor due_cursor;  /* over deadlines on disk, by time and run */
     bool tasks_on_disk;    /* the table may have waiting tasks: new queues look there */
+    bool is_opening;       /* tasks go to the end of their queues: hf_match_opened sorts these */
     hf_heap polls;         /* hf_call by deadline: polls with a timeout of their own. The others, in order: */
     hf_list task_polls;    /* for options.poll_span */
     hf_list history_polls; /* for options.history_span */

@@ -41,8 +41,9 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
                          hf_service **ret_service);
 
 /* The process that had this task in hand has gone: the task is handed out again at once. A workflow task goes to the next poller as it is. An
- * activity's attempt has failed, because it may have been begun. */
-void hf_engine_lost(hf_service *service, hf_str task_token);
+ * activity's attempt has failed, because it may have been begun. `is_unclean`: that process did not say goodbye, so it may have ended because of
+ * the task, which is counted (engine-U1). */
+void hf_engine_lost(hf_service *service, hf_str task_token, bool is_unclean);
 
 /* Blocks the calling thread for a moment; not on a fiber. With `count_rows` it blocks until all rows are counted. They are counted
  * a few at a time between commits; rows that are written meanwhile may or may not be counted. */

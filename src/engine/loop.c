@@ -166,9 +166,9 @@ static void unwanted(hf_service *service, hf_str task_token)
     post_token((hf_engine *)(void *)service, HF_POST_UNWANTED, task_token);
 }
 
-void hf_engine_lost(hf_service *service, hf_str task_token)
+void hf_engine_lost(hf_service *service, hf_str task_token, bool is_unclean)
 {
-    post_token((hf_engine *)(void *)service, HF_POST_LOST, task_token);
+    post_token((hf_engine *)(void *)service, is_unclean ? HF_POST_LOST : HF_POST_LEFT, task_token);
 }
 
 /* ---- The engine thread ----------------------------------------------------------------------------------------------- */
@@ -321,10 +321,15 @@ static void take_post(hf_engine *engine, hf_engine_post *item, hf_clock now)
         take_cancel(engine, item, now);
         break;
     case HF_POST_UNWANTED:
+    case HF_POST_LEFT:
     case HF_POST_LOST:
         if (engine->stopped == HF_OK) {
             hf_str token = hf_str_of_len(item + 1, item->token_len);
-            hf_core_take_back(engine->core, token, item->kind == HF_POST_LOST, now);
+            hf_core_take_back(engine->core, token,
+                              item->kind == HF_POST_LOST   ? HF_HELD_BY_LOST
+                              : item->kind == HF_POST_LEFT ? HF_HELD_BY_LEFT
+                                                           : HF_HELD_BY_NONE,
+                              now);
             if (item->kind == HF_POST_LOST) {
                 hf_loop_log_suspect(engine, token);
             }

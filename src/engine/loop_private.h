@@ -8,13 +8,13 @@
 #include "engine/engine.h"
 
 /* Messages to the engine thread, besides calls. */
-typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_LOST, HF_POST_ASK } hf_post_kind;
+typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_LEFT, HF_POST_LOST, HF_POST_ASK } hf_post_kind;
 
 typedef struct hf_engine_post {
     hf_node link;
     hf_post_kind kind;
     uint64_t number; /* CANCEL: of the call, which may be done by then */
-    size_t len;      /* of the whole allocation; UNWANTED, LOST: the token follows the struct */
+    size_t len;      /* of the whole allocation; UNWANTED, LEFT, LOST: the token follows the struct */
     size_t token_len;
 } hf_engine_post;
 

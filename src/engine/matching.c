@@ -257,8 +257,62 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
         hf_suspect_add(core, task, queue);
         return;
     }
-    insert(queue, task);
+    if (core->is_opening) {
+        hf_list_push_back(&queue->tasks, &task->link);
+        task->queue = queue;
+        queue->task_count++;
+    } else {
+        insert(queue, task);
+    }
     hf_queue_mark(core, queue);
+}
+
+/* Two lists that end with NULL become one; of equal orders that of `first` is first. */
+static hf_node *merge(hf_node *first, hf_node *second)
+{
+    hf_node *merged = NULL;
+    hf_node **end = &merged;
+    while (first != NULL && second != NULL) {
+        hf_node **least =
+            HF_CONTAINER(second, hf_task, link)->order < HF_CONTAINER(first, hf_task, link)->order ? &second : &first;
+        *end = *least;
+        end = &(*least)->next;
+        *least = *end;
+    }
+    *end = first != NULL ? first : second;
+    return merged;
+}
+
+static void sort(hf_list *tasks)
+{
+    hf_node *sorted[48] = {NULL}; /* [i]: a list of 2^i tasks, or none; those of longer lists were in front */
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(tasks)) != NULL) {
+        size_t i = 0;
+        for (; sorted[i] != NULL; i++) {
+            node = merge(sorted[i], node);
+            sorted[i] = NULL;
+        }
+        sorted[i] = node;
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(sorted); i++) {
+        node = merge(sorted[i], node);
+    }
+    while (node != NULL) {
+        hf_node *next = node->next;
+        hf_list_push_back(tasks, node);
+        node = next;
+    }
+}
+
+void hf_match_opened(hf_core *core)
+{
+    hf_assert(core->is_opening);
+    core->is_opening = false;
+    HF_LIST_EACH(node, &core->queues_all)
+    {
+        sort(&HF_CONTAINER(node, hf_queue, all_link)->tasks);
+    }
 }
 
 void hf_match_ready(hf_core *core, hf_run *run, hf_task *task)

@@ -79,6 +79,8 @@ void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
 
 void hf_match_tasks_read(hf_core *core, hf_read *read);
 void hf_match_run_loaded(hf_core *core, hf_run *run);
+/* The end of the opening. Its tasks come in any order, and each of them would be looked for a place among all others. */
+void hf_match_opened(hf_core *core);
 void hf_match_evicted(hf_core *core, hf_run *run);
 bool hf_queue_has_pollers(const hf_queue *queue);
 

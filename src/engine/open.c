@@ -235,6 +235,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     HF_TRY(find_first(op, core, store, arena, &first));
     hf_blocks_open(core, first);
     HF_TRY(resume(op, core, store));
+    hf_match_opened(core);
     core->commit_first = core->commit_next;
     hf_assert(core->commit_durable + 1 == core->commit_next && core->journal_first <= core->commit_next);
     hf_assert(core->meta_dirty); /* engine-U2: the first commit says that this process has the store */
@@ -249,6 +250,7 @@ hf_status hf_core_open(hf_op *op, const hf_core_options *options, hf_store *stor
     }
     core->now = now;
     core->opened_at = now.wall;
+    core->is_opening = true;
     hf_arena arena;
     hf_arena_init(&arena, core->memory);
     hf_status status = recover(op, core, store, &arena);

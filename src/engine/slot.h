@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "engine/core.h"
 #include "run/run.h"
 
 typedef struct hf_core hf_core;
@@ -25,8 +26,8 @@ typedef struct hf_token {
     int64_t
         started_id; /* of a workflow task; 0 for activities, whose started event comes last; of a query: its number */
     int32_t attempt;
-    int64_t stamp; /* started_time */
-    bool is_lost;  /* of a task that is taken back: its process has gone; not in the token's bytes */
+    int64_t stamp;         /* started_time */
+    hf_task_holder holder; /* of a task that is taken back; not in the token's bytes */
 } hf_token;
 
 typedef struct hf_slot {

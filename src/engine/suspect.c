@@ -16,12 +16,12 @@
  *     waiting     in core->suspects: no other task waits in its queue, or it has waited LAST_SPAN
  *     alone       core->alone: with an in-process worker, which gets no other task until this one is answered, or for ALONE_SPAN
  *
- * engine-U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store, or their
- *     connection to its owner: of a workflow task
- *     since the run last completed one, of an activity in a row (an attempt that ended in any other way begins anew).
+ * engine-U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store, or the service
+ *     through which they work with its owner: of a workflow task since the run last completed one, of an activity in a row (an attempt
+ *     that ended in any other way begins anew).
  * engine-U2  The count is durable before the task is handed out again, because the start is (hf_core_runs_ahead): after an unclean end
  *     no task goes out ahead of its commit, so that there is always something to count. It costs no commit of its own: it is a
- *     change of the run, in the commit that is the next anyway.
+ *     change of the run, in the commit that is the next anyway. What a lost connection adds is lost with an owner that ends before that.
  * engine-U3  At most one suspect is alone, and a suspect is in core->suspects exactly while hf_task.is_last. */
 #include "engine/suspect.h"
 

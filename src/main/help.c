@@ -112,15 +112,18 @@ static const char FOOT[] =
     "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open or reach, 4 not found,\n"
     "5 not allowed, 6 conflict.\n";
 
-enum { USAGE_WIDTH = 62 };
+enum { LINE_WIDTH = 73 }; /* "  holdfast", the command and its words */
 
 void hf_help_line(FILE *to, const hf_tool_command *command)
 {
-    char line[200];
-    (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
-                   command->names[1] != NULL ? command->names[1] : "", command->usage);
-    const char *gap = strlen(line) > USAGE_WIDTH ? "\n      " : " "; /* a long one has its brief on the next line */
-    (void)fprintf(to, "  holdfast %-*s%s%s\n", gap[0] == ' ' ? USAGE_WIDTH : 0, line, gap, command->brief);
+    const char *second = command->names[1] != NULL ? command->names[1] : "";
+    const char *space = command->names[1] != NULL ? " " : "";
+    int len = fprintf(to, "  holdfast %s%s%s %s", command->names[0], space, second, command->usage);
+    if (len > LINE_WIDTH) { /* a long one has its brief on the next line */
+        (void)fprintf(to, "\n      %s\n", command->brief);
+    } else {
+        (void)fprintf(to, "%*s %s\n", LINE_WIDTH - len, "", command->brief);
+    }
 }
 
 int hf_help(FILE *to, int code)

@@ -332,6 +332,8 @@ void hf_visit_begin(hf_visitor *visitor, const hf_pb_owner_call *frame)
             engine->ops->unwanted(engine, frame->unwanted);
             forget(visitor, task);
         }
+    } else if (frame->closes) {
+        visitor->has_closed = true;
     } else if (frame->method.len == 0) {
         hf_visit *visit = find_visit(visitor, frame->number);
         if (visit != NULL) { /* else its answer is on its way */
@@ -407,6 +409,7 @@ void hf_visitor_leave(hf_visitor *visitor)
 {
     hf_host *host = visitor->host;
     hf_node *node = NULL;
+    bool is_over = atomic_load(&host->stopping); /* this owner ends, not that process: the next one finds its tasks */
     hf_assert(visitor->is_gone);
     HF_LIST_EACH(visit, &visitor->visits)
     {
@@ -415,7 +418,9 @@ void hf_visitor_leave(hf_visitor *visitor)
     for (size_t i = 0; i < HF_SHARE_BUCKETS; i++) {
         while ((node = hf_list_first(&visitor->held[i])) != NULL) {
             hf_held_task *task = HF_CONTAINER(node, hf_held_task, node);
-            hf_engine_lost(host->engine, token_of(task)); /* open-H2 */
+            if (!is_over) {
+                hf_engine_lost(host->engine, token_of(task), !visitor->has_closed); /* open-H2 */
+            }
             forget(visitor, task);
         }
     }

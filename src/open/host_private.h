@@ -44,6 +44,7 @@ struct hf_visitor {
     bool is_welcome;                /* it has said "calls" */
     bool is_leaving;                /* it goes when it has taken the last word */
     bool is_gone;                   /* lost: only its calls are left */
+    bool has_closed;                /* its service was closed: what it has in hand did not end its process */
     hf_instant hello_end;           /* when its first request must be there */
     hf_list visits;                 /* its calls that are under way */
     hf_list held[HF_SHARE_BUCKETS]; /* hf_held_task: tasks that it was given, by their tokens */

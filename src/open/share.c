@@ -329,6 +329,16 @@ static bool is_closing(hf_share *share)
     return is;
 }
 
+/* What a worker has left behind is not counted as the end of this process (engine-U1). Does not wait: an owner that takes nothing counts. */
+static void say_goodbye(hf_share *share)
+{
+    if (share->duct.fd >= 0) {
+        hf_pb_owner_call goodbye = {.closes = true};
+        hf_duct_put(&share->duct, &hf_pb_owner_call_type, &goodbye);
+        hf_duct_flush(&share->duct);
+    }
+}
+
 static void share_main(void *arg)
 {
     hf_share *share = arg;
@@ -342,6 +352,7 @@ static void share_main(void *arg)
         hf_out_hand_over(share); /* the engine ends them */
     } else {
         hf_out_fail_all(share, HF_ERR_CLOSED, "the service was closed");
+        say_goodbye(share);
     }
     close_line(share);
 }

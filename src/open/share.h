@@ -9,7 +9,8 @@
  * open-H1  A call of another process is answered once, or its connection is closed. A frame that cannot be read closes its connection, and
  *     nothing else.
  * open-H2  Tasks that a connection was given and did not answer are handed out again when it is lost: a workflow task as it is, an activity
- *     as its next attempt, because the lost process may have begun it.
+ *     as its next attempt, because the lost process may have begun it. They are counted, unless that process had closed its service
+ *     (engine-U1). When the owner itself ends, the next opening does all this.
  * open-H3  What one connection may hold is bounded: calls, bytes of requests, bytes of answers that it does not take.
  * open-S1  `done` is called once for a call, after the call was taken out of the table of numbers: no cancel finds it any more.
  * open-S2  A call whose outcome is not known is sent again only if that cannot do its work twice (service/repeat.h).

@@ -555,8 +555,8 @@ hf_status hf_activity_stand_in(activity *act, const activity *by)
     return arena->status;
 }
 
-/* There is no memory for it, or the worker takes nothing on. An attempt that is dropped would last until its timeout. */
-static void return_task(hf_worker *worker, hf_str token)
+/* There is no memory for it, or the worker takes nothing on (HF_ERR_CANCELED). An attempt that is dropped would last until its timeout. */
+static void return_task(hf_worker *worker, hf_str token, hf_status why)
 {
     if (!worker->service->takes_nothing_back) {
         worker->service->ops->unwanted(worker->service, token);
@@ -573,8 +573,11 @@ static void return_task(hf_worker *worker, hf_str token)
         .namespace = worker->namespace_,
         .identity = worker->identity,
         .task_token = token,
-        .failure = hf_failure_application(&arena, hf_str_of(hf_status_name(HF_ERR_NOMEM)),
-                                          HF_STR("the worker that got this activity has no memory for it"), false)};
+        .failure = hf_failure_application(&arena, hf_str_of(hf_status_name(why)),
+                                          why == HF_ERR_NOMEM
+                                              ? HF_STR("the worker that got this activity has no memory for it")
+                                              : HF_STR("the worker that got this activity stops"),
+                                          false)};
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request, &arena);
     (void)hf_service_ask(&op, worker->service, &call);
     hf_arena_deinit(&arena);
@@ -601,7 +604,7 @@ static hf_status start(activity *act)
     }
     if (status != HF_OK) {
         if (act->job == NULL) {
-            return_task(worker, act->task->task_token);
+            return_task(worker, act->task->task_token, status);
         }
         hf_activity_release(act);
         hf_worker_count(worker, &worker->jobs_count, -1);
@@ -632,7 +635,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
 {
     activity *act = HF_ARENA_NEW(arena, activity);
     if (act == NULL) {
-        return_task(worker, task->task_token);
+        return_task(worker, task->task_token, HF_ERR_NOMEM);
         hf_arenas_give(&worker->arenas, arena);
         (void)hf_sem_release(worker->activity_slots, 1);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");

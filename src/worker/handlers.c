@@ -163,10 +163,12 @@ static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const
             verb);
     }
     if (leads_to_stack(from->arg, arg_len)) {
-        return hf_refuse_at(self, HF_ERR_MISUSE, verb,
-                            "%s: the handler of '%.100s' refers to the stack of this fiber, and may run when that is "
-                            "gone: let it capture what holdfast::keep() or hf_workflow_alloc returned",
-                            verb, name != NULL ? name : "all names");
+        return hf_refuse_at(
+            self, HF_ERR_MISUSE, verb,
+            "%s: the handler of '%.100s' refers to the stack of this fiber, and may run when that is "
+            "gone: let it capture what holdfast::keep() or hf_workflow_alloc returned (and a buffer only "
+            "with a value in each byte)",
+            verb, name != NULL ? name : "all names");
     }
     if (from->signal != NULL && name != NULL && is_waited_for(wf, name)) {
         return hf_refuse_at(

@@ -133,12 +133,26 @@ static void cancel_activities(hf_worker *worker)
     HF_IGNORE(hf_scope_cancel(worker->jobs, .reason = "the worker stops"));
 }
 
+/* The keeper counts from the stop, too: what the goodbye took is a part of the grace, or activities would have no time left between their cancel
+ * and the last moment. */
+static hf_span grace_left(hf_worker *worker)
+{
+    hf_span grace = worker->options.shutdown_grace;
+    int64_t stop = atomic_load(&worker->stop_ns);
+    if (stop == 0 || grace.ns == INT64_MAX) {
+        return grace;
+    }
+    stop = stop > worker->started_ns ? stop : worker->started_ns;
+    int64_t left = hf_instant_after((hf_instant){stop}, grace).ns - hf_now(NULL).ns;
+    return hf_nanoseconds(left > 0 ? left : 0);
+}
+
 static void descend(hf_worker *worker)
 {
     if ((hf_worker_tell(worker, HF_LIFE_TOLD) & HF_LIFE_DO_EVICT) != 0) {
         evict(worker);
     }
-    if (wait_for_end(worker, worker->options.shutdown_grace)) {
+    if (wait_for_end(worker, grace_left(worker))) {
         return;
     }
     if ((hf_worker_tell(worker, HF_LIFE_GRACE_OVER) & HF_LIFE_DO_CANCEL) != 0) {

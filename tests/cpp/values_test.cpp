@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -222,6 +223,11 @@ template <> struct holdfast::codec<picky> {
     }
 };
 
+// A text in a buffer; what is behind it was never written, and holds what was on the stack before.
+struct label {
+    char text[64];
+};
+
 // Handlers that refer to the stack of their workflow, and one that does not.
 static std::string captures()
 {
@@ -251,6 +257,10 @@ static std::string captures()
     // Handlers that cannot be copied byte by byte, because a std::pair or a std::tuple cannot.
     holdfast::on_query("q", [both = std::make_pair(1, 2L), &all] { return both.first + all.votes; });
     holdfast::on_signal("s", [three = std::make_tuple(1, true, 2L), &all] { all.votes += std::get<0>(three); });
+    label name = {"a label"};
+    const void *old = &local;
+    std::memcpy(name.text + 16, &old, sizeof old);
+    holdfast::on_query("q", [name] { return std::string(name.text); });
     if (HOLDFAST_CLEARS_PADDING == 0) {
         return "fine";
     }
@@ -271,11 +281,11 @@ static std::string captures()
 }
 
 // A codec that forgets the quotes of a text.
-struct label {
+struct unquoted {
     std::string text;
 };
-template <> struct holdfast::codec<label> {
-    static std::string encode(const label &value)
+template <> struct holdfast::codec<unquoted> {
+    static std::string encode(const unquoted &value)
     {
         return value.text;
     }
@@ -293,12 +303,12 @@ static std::string refusal_of(void (*function)())
 
 static void what_codecs_make()
 {
-    CHECK(holdfast::encode(label{"\"done\""}) == "\"done\"");
-    std::string text = refusal_of([] { holdfast::encode(label{"done"}); });
-    CHECK(has(text, "holdfast::codec<label>::encode made text that is not JSON: done"));
-    text = refusal_of([] { holdfast::encode(std::vector<label>{{"1"}, {"done"}}); });
-    CHECK(has(text, "label") && has(text, "made text that is not JSON: [1,done]"));
-    CHECK(has(refusal_of([] { holdfast::encode(label{""}); }), "codec<label>"));
+    CHECK(holdfast::encode(unquoted{"\"done\""}) == "\"done\"");
+    std::string text = refusal_of([] { holdfast::encode(unquoted{"done"}); });
+    CHECK(has(text, "holdfast::codec<unquoted>::encode made text that is not JSON: done"));
+    text = refusal_of([] { holdfast::encode(std::vector<unquoted>{{"1"}, {"done"}}); });
+    CHECK(has(text, "unquoted") && has(text, "made text that is not JSON: [1,done]"));
+    CHECK(has(refusal_of([] { holdfast::encode(unquoted{""}); }), "codec<unquoted>"));
 }
 
 static void values_that_may_be_missing()

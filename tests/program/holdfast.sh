@@ -54,6 +54,9 @@ while read -r command; do
 done < <("$holdfast" help --mdoc | sed -n 's/^\.It Ic //p')
 run 0 help cancel
 says "one that has ended stays as it is"
+line=$("$holdfast" help --mdoc | sed -n '/^\.It Ic batch start$/{n;s/\\-/-/gp}')
+run 0 help
+[[ $out == *"  holdfast batch start $line"* ]] || fail "the list of commands does not have the whole line of batch start: $line"
 run 0 help db
 says "holdfast db check"
 [[ $out != *"batch"* ]] || fail "only the commands of db were asked for: $out"

@@ -359,12 +359,16 @@ static bool do_other(hf_rig *rig, const step *s)
         rig->now.mono += span;
     } else if (strcmp(verb, "crash") == 0) {
         hf_rig_crash(rig);
-    } else if (strcmp(verb, "unwanted") == 0 || strcmp(verb, "lost") == 0) {
+    } else if (strcmp(verb, "unwanted") == 0 || strcmp(verb, "lost") == 0 || strcmp(verb, "left") == 0) {
         const hf_rig_call *slot = hf_rig_slot(rig, hf_words_place(&s->w, 1));
         hf_str token = slot->call.method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE
                            ? hf_rig_task(rig, hf_words_place(&s->w, 1))->task_token
                            : hf_rig_activity(rig, hf_words_place(&s->w, 1))->task_token;
-        hf_core_take_back(rig->core, token, strcmp(verb, "lost") == 0, rig->now);
+        hf_core_take_back(rig->core, token,
+                          strcmp(verb, "lost") == 0   ? HF_HELD_BY_LOST
+                          : strcmp(verb, "left") == 0 ? HF_HELD_BY_LEFT
+                                                      : HF_HELD_BY_NONE,
+                          rig->now);
     } else if (strcmp(verb, "until") == 0 || strcmp(verb, "gone") == 0 || strcmp(verb, "listed") == 0 ||
                strcmp(verb, "batchdone") == 0) {
         return true; /* all that is due has been done */

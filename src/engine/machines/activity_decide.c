@@ -150,12 +150,12 @@ bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
     return lose(core, run, activity, &loss);
 }
 
-bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity)
+bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity, bool is_unclean)
 {
     if (activity->state != HF_ACTIVITY_STARTED || activity->again) {
         return false; /* nobody has it */
     }
-    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task, true)};
+    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task, is_unclean)};
     loss.pause = hf_suspect_pause(loss.crashes);
     return lose(core, run, activity, &loss);
 }

@@ -175,8 +175,8 @@ void hf_activity_answer_by_id(hf_core *core, hf_call *call, hf_run *run);
 bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
 /* Its worker died with an earlier incarnation. True: an event was made. */
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
-/* The same for one of another process, which has gone while this one goes on. */
-bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity);
+/* The same for one of another process, which has gone while this one goes on; `is_unclean`: without a goodbye. */
+bool hf_activity_gone(hf_core *core, hf_run *run, hf_activity *activity, bool is_unclean);
 /* The outcome, and before it ActivityTaskStarted if an attempt runs. */
 void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result,
                                 hf_str identity);

@@ -524,7 +524,7 @@ static void tell_lost(sim_world *world, sim_worker *worker)
             size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
             sim_allow_task(world, run, slot->started_id, slot->attempt);
         }
-        hf_core_take_back(world->core, hf_str_of_len(slot->token, HF_TOKEN_LEN), true, sim_now(world));
+        hf_core_take_back(world->core, hf_str_of_len(slot->token, HF_TOKEN_LEN), HF_HELD_BY_LOST, sim_now(world));
     }
 }
 

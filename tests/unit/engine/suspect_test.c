@@ -62,6 +62,8 @@ static void a_task_is_counted_when_another_process_ends_with_it(void **state)
     (void)state;
     hf_rig_do(&rig, "start wf; poll in_process; lost w");
     assert_int_equal(crashes_of("wf"), 1);
+    hf_rig_do(&rig, "poll in_process; left w"); /* its service was closed */
+    assert_int_equal(crashes_of("wf"), 1);
     hf_rig_do(&rig, "poll in_process; lost w; poll in_process; lost w; poll in_process => parked");
     assert_int_equal(crashes_of("wf"), 3);
     hf_rig_do(&rig, "start other; is w; complete done; poll in_process => parked");
@@ -70,10 +72,21 @@ static void a_task_is_counted_when_another_process_ends_with_it(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_SUSPECT_ALONE), 1);
 }
 
+/* The caller of an update still waits, so the task would crash one process after the other: it becomes one of the run's own, and is counted. */
+static void the_task_of_an_update_is_counted_when_another_process_ends_with_it(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete; update wf u => parked; poll in_process; lost w");
+    hf_rig_do(&rig, "poll in_process; lost w; poll in_process; lost w; poll in_process => parked");
+    assert_int_equal(crashes_of("wf"), 3);
+    hf_rig_do(&rig, "time 1s; is w");
+}
+
 static void an_attempt_is_counted_when_another_process_ends_with_it(void **state)
 {
     (void)state;
     hf_rig_do(&rig, "start wf; poll; complete activity a retries=9 initial=1ms");
+    hf_rig_do(&rig, "apoll in_process; left a; apoll in_process; left a; apoll in_process; left a"); /* at once */
     hf_rig_do(&rig, "apoll in_process; lost a; apoll in_process; lost a; apoll in_process; lost a");
     hf_rig_do(&rig, "apoll in_process => parked; time 999ms; is a => parked; time 1ms; is a; acomplete; poll");
 }
@@ -299,6 +312,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(pauses_double_up_to_a_bound),
     TEST(a_task_is_counted_when_its_process_ends_and_waits_from_the_third_time_on),
     TEST(a_task_is_counted_when_another_process_ends_with_it),
+    TEST(the_task_of_an_update_is_counted_when_another_process_ends_with_it),
     TEST(an_attempt_is_counted_when_another_process_ends_with_it),
     TEST(a_completed_task_clears_the_count),
     TEST(a_task_that_nobody_had_in_hand_is_not_counted),

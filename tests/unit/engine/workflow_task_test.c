@@ -77,6 +77,20 @@ static void a_sticky_task_is_for_every_worker_after_a_crash(void **state)
     assert_events("s", 8, 11);
 }
 
+/* The runs are loaded in another order than their tasks have begun to wait in. */
+static void tasks_keep_their_order_over_a_crash(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start a; poll; complete sticky=s; start b; poll; complete; start c; poll; complete sticky=s;"
+                    "start d; poll; complete; start e; poll; complete sticky=s; poll queue=s as=s => parked; drop s");
+    hf_rig_do(&rig, "signal c x; signal b x; signal e x; signal d x; signal a x; crash");
+    static const char *const IDS[] = {"c", "b", "e", "d", "a"};
+    for (size_t i = 0; i < HF_COUNT_OF(IDS); i++) {
+        hf_rig_do(&rig, "poll; complete done");
+        assert_true(hf_str_equal(hf_rig_task(&rig, "w")->workflow_execution->workflow_id, hf_str_of(IDS[i])));
+    }
+}
+
 static void a_transient_task_shows_its_two_events(void **state)
 {
     (void)state;
@@ -291,6 +305,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_reset_of_stickiness_is_the_same_after_a_crash),
     TEST(a_worker_that_shuts_down_is_not_waited_for),
     TEST(a_sticky_task_is_for_every_worker_after_a_crash),
+    TEST(tasks_keep_their_order_over_a_crash),
     TEST(a_transient_task_shows_its_two_events),
     TEST(a_transient_task_survives_a_crash_before_and_after_its_start),
     TEST(what_is_buffered_during_a_transient_task_makes_the_next_one_real),

@@ -553,10 +553,83 @@ static void a_task_of_a_poll_that_was_given_up_goes_to_the_next(void **state)
     assert_int_equal(hf_close(owner), HF_OK);
 }
 
+/* ---- Ends that are none of a task's fault ------------------------------------------------------------------------------------------- */
+
+/* How often a process ended with the workflow task of `k` in hand. */
+static uint32_t crashes_of(hf_service *service)
+{
+    hf_op op;
+    hf_arena arena;
+    hf_call call;
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("k")};
+    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, NULL);
+    assert_int_equal(hf_service_ask(&op, service, &call), HF_OK);
+    const hf_pb_describe_workflow_execution_response *response = call.response;
+    assert_non_null(response->pending_workflow_task);
+    uint32_t crashes = response->pending_workflow_task->holdfast_crashes;
+    hf_arena_deinit(&arena);
+    return crashes;
+}
+
+/* engine-U1. Neither the owner crashed nor the process that had the task. */
+static void a_clean_end_of_the_owner_is_not_counted(void **state)
+{
+    const place *p = *state;
+    hf_service *owner = NULL;
+    assert_int_equal(hf_open(p->address, &owner), HF_OK);
+    assert_int_equal(
+        hf_start(owner, "order", hf_payload_none(), NULL, .id = "k", .task_queue = "q", .task_timeout = hf_hours(1)),
+        HF_OK);
+    for (int i = 0; i < 3; i++) {
+        int fd = say_calls(p);
+        send_poll(fd, 1);
+        read_task(fd, 1);
+        assert_int_equal(hf_close(owner), HF_OK);
+        (void)close(fd);
+        assert_int_equal(hf_open(p->address, &owner), HF_OK);
+    }
+    assert_int_equal(crashes_of(owner), 0);
+    assert_int_equal(hf_close(owner), HF_OK);
+}
+
+/* The same for a process that closes its service, as one whose worker was left behind, and for one that does not. */
+static void a_connection_that_is_closed_is_not_counted(void **state)
+{
+    const place *p = *state;
+    hf_service *owner = NULL;
+    assert_int_equal(hf_open(p->address, &owner), HF_OK);
+    assert_int_equal(
+        hf_start(owner, "order", hf_payload_none(), NULL, .id = "k", .task_queue = "q", .task_timeout = hf_hours(1)),
+        HF_OK);
+    for (int i = 0; i < 3; i++) {
+        int fd = say_calls(p);
+        send_poll(fd, 1);
+        read_task(fd, 1); /* at once: it is no suspect */
+        hf_pb_owner_call goodbye = {.closes = true};
+        send_frame(fd, &hf_pb_owner_call_type, &goodbye);
+        (void)close(fd);
+    }
+    int fd = say_calls(p);
+    send_poll(fd, 1);
+    read_task(fd, 1);
+    assert_int_equal(crashes_of(owner), 0);
+    (void)close(fd);
+    fd = say_calls(p);
+    send_poll(fd, 1);
+    read_task(fd, 1);
+    assert_int_equal(crashes_of(owner), 1);
+    (void)close(fd);
+    assert_int_equal(hf_close(owner), HF_OK);
+}
+
 typedef struct fake_owner {
     int listener;
     int asked;
     int given_up;
+    int closed;
 } fake_owner;
 
 /* Welcomes one connection and never answers it. */
@@ -579,6 +652,7 @@ static void *never_answer(void *arg)
         HF_CHECK(hf_pb_decode(&op, &hf_pb_owner_call_type, hf_str_of_len(bytes, len), &arena, &call) == HF_OK);
         fake->asked += call.method.len > 0 ? 1 : 0;
         fake->given_up += call.gives_up ? 1 : 0;
+        fake->closed += call.closes ? 1 : 0;
     }
     hf_arena_deinit(&arena);
     (void)close(fd);
@@ -615,6 +689,7 @@ static void an_owner_that_is_too_slow_is_told(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(fake.asked > 0);
     assert_int_equal(fake.given_up, fake.asked);
+    assert_int_equal(fake.closed, 1);
     (void)close(fake.listener);
     (void)unlink(address.sun_path);
 }
@@ -632,6 +707,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(calls_are_bounded, place_open, place_close),
     cmocka_unit_test_setup_teardown(connections_are_bounded, place_open, place_close),
     cmocka_unit_test_setup_teardown(a_task_of_a_poll_that_was_given_up_goes_to_the_next, place_open, place_close),
+    cmocka_unit_test_setup_teardown(a_clean_end_of_the_owner_is_not_counted, place_open, place_close),
+    cmocka_unit_test_setup_teardown(a_connection_that_is_closed_is_not_counted, place_open, place_close),
     cmocka_unit_test_setup_teardown(an_owner_that_is_too_slow_is_told, place_open, place_close),
 };
 
