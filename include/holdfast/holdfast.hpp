@@ -25,7 +25,8 @@
 //
 // Failures. A function below throws holdfast::error if the C function fails. An exception that leaves a workflow or an activity becomes its
 // failure: the type of a holdfast::error is kept; any other std::exception has the name of its class as type, and what() as message.
-// Throw holdfast::final_error from an activity or a workflow that must not be tried again.
+// Throw holdfast::final_error from an activity or a workflow that must not be tried again. A failure that was caught is not the cause of a later one,
+// unless that is thrown with std::throw_with_nested.
 //
 // Waiting calls of a workflow throw holdfast::canceled when it is canceled, and holdfast::evicted when the run leaves memory, to go on later. Destructors
 // run, as always. evicted is not a std::exception: only catch (...) meets it, and must throw it again. A destructor that waits needs a shield (scope.h).
