@@ -18,9 +18,10 @@ static void put_crashes(hf_timeline *w, uint32_t crashes)
                                                     "task waits\n");
 }
 
+/* An activity that was asked to end, or to pause, is at work all the same: only what is has a start. */
 static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info, bool is_at_rest, int64_t now_ns)
 {
-    bool is_started = info->state == HF_PENDING_ACTIVITY_STATE_STARTED;
+    bool is_started = info->last_started_time.has;
     hf_buf_puts(w->out, "  activity ");
     hf_timeline_put_text(w, info->activity_id);
     hf_buf_puts(w->out, " ");
@@ -34,6 +35,9 @@ static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info,
         hf_buf_puts(w->out, !is_started ? "waits for a worker for " : is_at_rest ? "began " : "at work for ");
         hf_put_span(w->out, now_ns - from);
         hf_buf_puts(w->out, is_started && is_at_rest ? " ago; no program has this file open" : "");
+    }
+    if (info->state == HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED) {
+        hf_buf_puts(w->out, "; it was asked to end");
     }
     if (info->last_failure != NULL) {
         hf_buf_puts(w->out, "; the last one failed: ");

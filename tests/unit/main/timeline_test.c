@@ -280,6 +280,54 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
     }
 }
 
+static void an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended(void **state)
+{
+    (void)state;
+    hf_pb_activity_type type = {.name = HF_STR("ship")};
+    const hf_pb_timestamp began = hf_pb_timestamp_of((hf_time){hf_seconds(197).ns});
+    const hf_pb_timestamp asked = hf_pb_timestamp_of((hf_time){hf_seconds(190).ns});
+    const struct {
+        int32_t state;
+        bool is_started;
+        bool is_at_rest;
+        const char *end;
+    } CASES[] = {
+        {HF_PENDING_ACTIVITY_STATE_SCHEDULED, false, false, "attempt 1, waits for a worker for 10.000 s\n"},
+        {HF_PENDING_ACTIVITY_STATE_STARTED, true, false, "attempt 1, at work for 3.000 s\n"},
+        {HF_PENDING_ACTIVITY_STATE_PAUSE_REQUESTED, true, false, "attempt 1, at work for 3.000 s\n"},
+        {HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, true, false,
+         "attempt 1, at work for 3.000 s; it was asked to end\n"},
+        {HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, true, true,
+         "attempt 1, began 3.000 s ago; no program has this file open; it was asked to end\n"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf history;
+        hf_buf text;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        put_at(&history, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, 100);
+        put_at(&history, 2, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED, 102);
+        hf_pb_pending_activity_info pending = {.activity_id = HF_STR("1"),
+                                               .activity_type = &type,
+                                               .state = CASES[i].state,
+                                               .scheduled_time = asked,
+                                               .last_started_time = CASES[i].is_started ? began : (hf_pb_timestamp){0},
+                                               .attempt = 1};
+        hf_run_view view = {.run_id = HF_STR("run"),
+                            .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+                            .history = hf_str_of_len(history.data, history.len),
+                            .is_at_rest = CASES[i].is_at_rest,
+                            .pending = &pending,
+                            .pending_count = 1};
+        assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+        assert_non_null(strstr(hf_buf_text(&text), CASES[i].end));
+        hf_buf_deinit(&text);
+        hf_buf_deinit(&history);
+    }
+}
+
 static void times_that_look_wrong_are_explained(void **state)
 {
     (void)state;
@@ -374,6 +422,7 @@ static void an_answer_that_was_kept_says_so(void **state)
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(an_answer_that_was_kept_says_so),
     cmocka_unit_test(which_signal_a_run_waits_for_is_said_where_it_is_known),
+    cmocka_unit_test(an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended),
     cmocka_unit_test(times_that_look_wrong_are_explained),
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),
