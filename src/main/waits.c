@@ -91,6 +91,28 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
     return true;
 }
 
+static void put_names(hf_timeline *w, const char *what, const hf_str *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf_buf_puts(w->out, i == 0 ? what : ", ");
+        hf_timeline_put_text(w, names[i]);
+    }
+}
+
+/* A fiber in hf_wait_until waits for what handlers change, if there are any: "signals go; updates u". */
+static bool put_condition(hf_timeline *w, const hf_pb_admin_insight *insight)
+{
+    if (!insight->looks || insight->signals.count + insight->updates.count == 0) {
+        return false;
+    }
+    hf_buf_puts(w->out, "  a condition, which its handlers can make true: ");
+    put_names(w, "signals ", insight->signals.items, insight->signals.count);
+    put_names(w, insight->signals.count > 0 ? "; updates " : "updates ", insight->updates.items,
+              insight->updates.count);
+    hf_buf_putc(w->out, '\n');
+    return true;
+}
+
 /* Writes the signals that the code waits for, which are known only while the code is in memory. `any`: it waits for
  * something else, too. */
 static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
@@ -102,6 +124,7 @@ static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
         hf_buf_putc(w->out, '\n');
         any = true;
     }
+    any |= is_known && put_condition(w, view->insight);
     bool has_timer_only = w->timer_count > 0 && view->pending_count + view->child_count + view->buffered_count == 0;
     if (any && !is_known && has_timer_only) { /* it may be the timeout of a wait */
         hf_buf_puts(w->out, view->is_at_rest

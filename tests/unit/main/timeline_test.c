@@ -209,6 +209,13 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
     hf_str other = HF_STR("Delivered");
     const hf_pb_admin_insight WAITS = {.in_memory = true, .waits = {&delivered, 1}, .unread = {&other, 1}};
     const hf_pb_admin_insight NOTHING = {.in_memory = true};
+    hf_str handled[] = {HF_STR("go"), HF_STR("stop")};
+    hf_str update = HF_STR("u");
+    const hf_pb_admin_insight LOOKS = {
+        .in_memory = true, .looks = true, .signals = {handled, 2}, .updates = {&update, 1}};
+    const hf_pb_admin_insight LOOKS_FOR_UPDATES = {.in_memory = true, .looks = true, .updates = {&update, 1}};
+    const hf_pb_admin_insight LOOKS_ALONE = {.in_memory = true, .looks = true};
+    const hf_pb_admin_insight HANDLES = {.in_memory = true, .signals = {handled, 2}};
     const hf_pb_admin_insight ELSEWHERE = {.in_memory = false};
     const hf_pb_pending_child_execution_info CHILDREN[] = {
         {.workflow_id = HF_STR("c-1"), .run_id = HF_STR("run"), .workflow_type_name = HF_STR("ship")},
@@ -233,6 +240,17 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
          0},
         {&NOTHING, false, false,
          "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n", 0},
+        {&LOOKS, false, false,
+         "\nwaits for\n  a condition, which its handlers can make true: signals go, stop; updates u\n", 0},
+        {&LOOKS, false, true,
+         "\nwaits for\n  a condition, which its handlers can make true: signals go, stop; updates u\n"
+         "  timer 1, fires in 15 min\n",
+         0},
+        {&LOOKS_FOR_UPDATES, false, false, "\nwaits for\n  a condition, which its handlers can make true: updates u\n",
+         0},
+        {&LOOKS_ALONE, false, false,
+         "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n", 0},
+        {&HANDLES, false, true, "\nwaits for\n  timer 1, fires in 15 min\n", 0},
         {&NOTHING, false, false, "\nwaits for\n  child workflow c-1 ship\n", 1},
         {NULL, true, false,
          "\nwaits for\n  child workflow c-1 ship\n  child workflow c-2 bill, which has not started\n"
