@@ -211,12 +211,64 @@ static void a_query_with_a_task_of_code_that_was_changed_is_not_answered(void **
         .add = add, .body = attached_body, .worker = {.cached_max = HF_OFF}, .result = "HF_ERR_TIMEOUT|"});
 }
 
+/* ---- Where it waits ------------------------------------------------------------------------------------------------------- */
+
+static int places[2]; /* lines of the two waits */
+
+static hf_status on_go(void *arg, hf_payload in)
+{
+    (void)in;
+    ++*(int *)arg;
+    return HF_OK;
+}
+
+/* The first has no bound, and the second one has a timer. */
+static hf_status looks(hf_payload in, hf_payload *ret_out)
+{
+    int *count = hf_workflow_alloc(sizeof *count);
+    (void)ret_out;
+    (void)in;
+    HF_TRY(hf_on_signal("go", on_go, .arg = count));
+    places[0] = __LINE__ + 1;
+    HF_TRY(hf_wait_until(*count >= 2));
+    places[1] = __LINE__ + 1;
+    return hf_wait_until(*count >= 3, .timeout = hf_days(1));
+}
+
+static hf_status add_looks(hf_worker *worker)
+{
+    return hf_worker_add_workflow(worker, "looks", looks);
+}
+
+static hf_status looks_body(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_TRY(hf_start(p->service, "looks", hf_payload_none(), &execution, .id = "w", .task_queue = "orders"));
+    for (int i = 0; i < 3; i++) { /* after the first signal it has looked, and waits again */
+        char line[80];
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        (void)snprintf(line, sizeof line, "query_test.c:%d)", places[i / 2]);
+        ask(execution, "__stack_trace", HF_OK, "hf_wait_until (");
+        ask(execution, "__stack_trace", HF_OK, line);
+        HF_TRY(hf_signal(execution, "go", hf_payload_none()));
+    }
+    return hf_result(execution, NULL);
+}
+
+static void a_stack_names_the_place_of_a_condition(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_looks, .body = looks_body});
+    play_on((play_options){.add = add_looks, .body = looks_body, .worker = {.cached_max = HF_OFF}});
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(a_query_of_code_that_was_changed_is_refused),
         cmocka_unit_test(an_update_of_code_that_was_changed_reaches_no_validator),
         cmocka_unit_test(a_query_with_a_task_of_code_that_was_changed_is_not_answered),
+        cmocka_unit_test(a_stack_names_the_place_of_a_condition),
     };
     return hf_test_main("query", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
