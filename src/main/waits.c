@@ -18,9 +18,10 @@ static void put_crashes(hf_timeline *w, uint32_t crashes)
                                                     "task waits\n");
 }
 
+/* An activity that was asked to end, or to pause, is at work all the same: only what is has a start. */
 static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info, bool is_at_rest, int64_t now_ns)
 {
-    bool is_started = info->state == HF_PENDING_ACTIVITY_STATE_STARTED;
+    bool is_started = info->last_started_time.has;
     hf_buf_puts(w->out, "  activity ");
     hf_timeline_put_text(w, info->activity_id);
     hf_buf_puts(w->out, " ");
@@ -34,6 +35,9 @@ static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info,
         hf_buf_puts(w->out, !is_started ? "waits for a worker for " : is_at_rest ? "began " : "at work for ");
         hf_put_span(w->out, now_ns - from);
         hf_buf_puts(w->out, is_started && is_at_rest ? " ago; no program has this file open" : "");
+    }
+    if (info->state == HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED) {
+        hf_buf_puts(w->out, "; it was asked to end");
     }
     if (info->last_failure != NULL) {
         hf_buf_puts(w->out, "; the last one failed: ");
@@ -87,6 +91,28 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
     return true;
 }
 
+static void put_names(hf_timeline *w, const char *what, const hf_str *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf_buf_puts(w->out, i == 0 ? what : ", ");
+        hf_timeline_put_text(w, names[i]);
+    }
+}
+
+/* A fiber in hf_wait_until waits for what handlers change, if there are any: "signals go; updates u". */
+static bool put_condition(hf_timeline *w, const hf_pb_admin_insight *insight)
+{
+    if (!insight->looks || insight->signals.count + insight->updates.count == 0) {
+        return false;
+    }
+    hf_buf_puts(w->out, "  a condition, which its handlers can make true: ");
+    put_names(w, "signals ", insight->signals.items, insight->signals.count);
+    put_names(w, insight->signals.count > 0 ? "; updates " : "updates ", insight->updates.items,
+              insight->updates.count);
+    hf_buf_putc(w->out, '\n');
+    return true;
+}
+
 /* Writes the signals that the code waits for, which are known only while the code is in memory. `any`: it waits for
  * something else, too. */
 static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
@@ -98,6 +124,7 @@ static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
         hf_buf_putc(w->out, '\n');
         any = true;
     }
+    any |= is_known && put_condition(w, view->insight);
     bool has_timer_only = w->timer_count > 0 && view->pending_count + view->child_count + view->buffered_count == 0;
     if (any && !is_known && has_timer_only) { /* it may be the timeout of a wait */
         hf_buf_puts(w->out, view->is_at_rest

@@ -143,6 +143,33 @@ static hf_status read_last(hf_op *op, hf_shown *s, last_events *ret_last)
                                                         : HF_OK;
 }
 
+/* An open run whose workflow tasks do not fail: the first of its activities whose last attempt failed; else the first that was asked to
+ * end and has not ended. */
+static void look_at_pending(inquiry *q, const hf_run_view *view)
+{
+    char what[200];
+    const hf_pb_pending_activity_info *asked = NULL;
+    const hf_pb_pending_activity_info *failed = NULL;
+    for (size_t i = view->pending_count; i-- > 0;) {
+        failed = view->pending[i].last_failure != NULL ? &view->pending[i] : failed;
+        asked = view->pending[i].state == HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED ? &view->pending[i] : asked;
+    }
+    const hf_pb_pending_activity_info *pending = failed != NULL ? failed : asked;
+    if (pending == NULL) {
+        return;
+    }
+    (void)snprintf(what, sizeof what, "activity %.*s, attempt %d",
+                   HF_STR_ARGS(pending->activity_type != NULL ? pending->activity_type->name : pending->activity_id),
+                   pending->attempt);
+    if (failed != NULL) {
+        follow(q, failed->last_failure, what);
+        return;
+    }
+    finding *line = &q->lines[q->count++];
+    *line = (finding){.message = "it was asked to end, and has not ended yet"};
+    (void)snprintf(line->what, sizeof line->what, "%s", what);
+}
+
 /* One run. Sets child_id if a child's failure is behind its own. */
 static int look_into(inquiry *q, const char *id, const char *run_id)
 {
@@ -169,15 +196,8 @@ static int look_into(inquiry *q, const char *id, const char *run_id)
         finding *line = &q->lines[q->count - 1];
         copy_text(line->message, sizeof line->message, last.cancel_cause);
     }
-    for (size_t i = 0; code == HF_EXIT_FINE && is_open && q->count == 0 && i < s.view.pending_count; i++) {
-        const hf_pb_pending_activity_info *pending = &s.view.pending[i];
-        if (pending->last_failure != NULL) {
-            (void)snprintf(
-                what, sizeof what, "activity %.*s, attempt %d",
-                HF_STR_ARGS(pending->activity_type != NULL ? pending->activity_type->name : pending->activity_id),
-                pending->attempt);
-            follow(q, pending->last_failure, what);
-        }
+    if (code == HF_EXIT_FINE && is_open && q->count == 0) {
+        look_at_pending(q, &s.view);
     }
     hf_shown_deinit(&s);
     return code;

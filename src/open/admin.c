@@ -193,6 +193,14 @@ static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, h
     return say_message(t, "description", &hf_pb_describe_workflow_execution_response_type, description, SIZE_MAX / 4);
 }
 
+static hf_pb_str_list texts_of(const hf_insight_names *names, hf_str room[HF_INSIGHT_NAMES_MAX])
+{
+    for (int i = 0; i < names->count; i++) {
+        room[i] = hf_str_of(names->items[i]);
+    }
+    return (hf_pb_str_list){room, (size_t)names->count};
+}
+
 /* Facts that only this process knows: what the run's code waits for, and the clock that its timers follow. */
 static hf_status say_insight(talk *t, hf_str run_id, hf_str namespace_)
 {
@@ -200,17 +208,16 @@ static hf_status say_insight(talk *t, hf_str run_id, hf_str namespace_)
     hf_service_look(t->admin->front, namespace_, run_id, &insight);
     hf_str waits[HF_INSIGHT_NAMES_MAX];
     hf_str unread[HF_INSIGHT_NAMES_MAX];
-    for (int i = 0; i < insight.waits.count; i++) {
-        waits[i] = hf_str_of(insight.waits.items[i]);
-    }
-    for (int i = 0; i < insight.unread.count; i++) {
-        unread[i] = hf_str_of(insight.unread.items[i]);
-    }
+    hf_str signals[HF_INSIGHT_NAMES_MAX];
+    hf_str updates[HF_INSIGHT_NAMES_MAX];
     hf_pb_admin_insight msg = {
         .now_ns = t->wire.env->ops->wall_now(t->wire.env).ns,
         .in_memory = insight.is_known,
-        .waits = {waits, (size_t)insight.waits.count},
-        .unread = {unread, (size_t)insight.unread.count},
+        .waits = texts_of(&insight.waits, waits),
+        .unread = texts_of(&insight.unread, unread),
+        .looks = insight.looks,
+        .signals = texts_of(&insight.signals, signals),
+        .updates = texts_of(&insight.updates, updates),
     };
     return say_message(t, "insight", &hf_pb_admin_insight_type, &msg, HF_FRAME_CHUNK_LEN);
 }

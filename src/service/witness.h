@@ -19,8 +19,12 @@ typedef struct hf_insight_names {
 
 typedef struct hf_insight {
     bool is_known;
+    bool looks;              /* a fiber is in hf_wait_until, and its condition is not true */
     hf_insight_names waits;  /* signals that its code waits for */
     hf_insight_names unread; /* signals that came and were not taken */
+    hf_insight_names
+        signals; /* signals that have handlers, which may make a condition true; one for all other names is "any" */
+    hf_insight_names updates; /* the same of updates */
 } hf_insight;
 
 void hf_insight_add(hf_insight_names *names, hf_str name);

@@ -43,12 +43,30 @@ static void say_activity(telling *t, const hf_pending_activity *activity)
     }
 }
 
+static void say_names(telling *t, const char *what, const hf_insight_names *names)
+{
+    for (int i = 0; i < names->count; i++) {
+        say(t, "%s%s", i == 0 ? what : ", ", names->items[i]);
+    }
+}
+
+static void say_condition(telling *t, const hf_insight *insight)
+{
+    if (insight->looks && insight->signals.count + insight->updates.count > 0) {
+        next(t);
+        say(t, "a condition, which its handlers can make true: ");
+        say_names(t, "signals ", &insight->signals);
+        say_names(t, insight->signals.count > 0 ? "; updates " : "updates ", &insight->updates);
+    }
+}
+
 static void say_signals(telling *t, const hf_insight *insight)
 {
     for (int i = 0; i < insight->waits.count; i++) {
         next(t);
         say(t, "the signal '%s'", insight->waits.items[i]);
     }
+    say_condition(t, insight);
     if (t->count == 0) {
         say(t, insight->is_known ? " waits for nothing from outside: its fibers wait for each other"
                                  : " waits for a signal or an update; which one is known while the run is in memory: "

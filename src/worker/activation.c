@@ -108,6 +108,12 @@ static bool is_list_of_patches(const hf_pb_history_event *event)
            hf_str_equal(attributes->indexed_fields.items[0].key, HF_STR("TemporalChangeVersion"));
 }
 
+/* Whether the event comes from a command of the workflow's code. */
+static bool is_of_code(const hf_pb_history_event *event)
+{
+    return hf_event_is_of_command(event->event_type) && !is_list_of_patches(event);
+}
+
 static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
 {
     bool was_completed = false;
@@ -115,7 +121,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         const hf_pb_history_event *event = p.items[i];
         was_completed |= event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
         note_task(wf, event);
-        if (!hf_event_is_of_command(event->event_type) || is_list_of_patches(event)) {
+        if (!is_of_code(event)) {
             continue;
         }
         hf_command_record *record = NULL;
@@ -131,6 +137,61 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         }
     }
     return was_completed ? hf_recorder_check_end(op, &wf->recorder, p.items[p.count - 1]->event_id) : HF_OK;
+}
+
+/* The WorkflowTaskStarted of the task that follows these events, if nothing else comes before it. */
+static int64_t started_behind(const hf_pb_history_event *last)
+{
+    return last->event_id + (last->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED     ? 0
+                             : last->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED ? 1
+                                                                                         : 2);
+}
+
+/* Like check_commands, but the run stays as it is: it is the next task that takes the records off the list. */
+static hf_status compare_commands(hf_op *op, hf_wf *wf, piece p)
+{
+    bool was_completed = false;
+    for (size_t i = 0; i < p.count; i++) {
+        hf_command_record *record = NULL;
+        was_completed |= p.items[i]->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
+        if (is_of_code(p.items[i])) {
+            HF_TRY(hf_recorder_check(op, &wf->recorder, p.items[i], &record));
+        }
+    }
+    return was_completed ? hf_recorder_check_end(op, &wf->recorder, started_behind(p.items[p.count - 1])) : HF_OK;
+}
+
+/* Before a query: the commands of the last step are compared with the events behind it now, as the next task would do it first. Else
+ * code that was changed would answer with what never was. A run in memory has no such events: it made them. */
+static hf_status check_tail(hf_op *op, hf_wf *wf, const hf_wf_reader *reader)
+{
+    hf_list *records = &wf->recorder.records;
+    hf_arena *arena = &reader->task->steps[0];
+    size_t count = 0;
+    if (reader->now.count == 0) {
+        return HF_OK;
+    }
+    HF_LIST_EACH(node, records)
+    {
+        count++;
+    }
+    hf_node **nodes = hf_arena_take(arena, hf_arena_array_len(count + 1, sizeof *nodes), _Alignof(hf_node *));
+    if (nodes == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory to compare %zu commands", count);
+    }
+    count = 0;
+    HF_LIST_EACH(node, records)
+    {
+        nodes[count++] = node;
+    }
+    hf_status status = compare_commands(op, wf, (piece){reader->now.items, reader->now.count});
+    while (!hf_list_is_empty(records)) {
+        (void)hf_list_pop_front(records);
+    }
+    for (size_t i = 0; i < count; i++) {
+        hf_list_push_back(records, nodes[i]);
+    }
+    return status;
 }
 
 /* Signals that the run before it did not take. */
@@ -451,5 +512,8 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, hf_wf_reader *reader, int64_t starte
     }
     wf->own = NULL; /* the events go with the task */
     wf->own_count = 0;
-    return is_query && !wf->has_begun ? hf_fail(op, HF_ERR_NOT_READY, "the workflow has not begun") : HF_OK;
+    if (is_query && !wf->has_begun) {
+        return hf_fail(op, HF_ERR_NOT_READY, "the workflow has not begun");
+    }
+    return is_query ? check_tail(op, wf, reader) : HF_OK;
 }

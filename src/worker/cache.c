@@ -381,6 +381,15 @@ void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
                 break; /* enough: there may be thousands */
             }
         }
+        insight->looks = !hf_list_is_empty(&wf->untils);
+        HF_LIST_EACH(node, &wf->handlers)
+        {
+            const hf_wf_handler *handler = HF_CONTAINER_CONST(node, hf_wf_handler, node);
+            hf_str name = handler->is_any ? HF_STR("any") : hf_str_of_len(handler->name, handler->name_len);
+            if (handler->kind != HF_WF_ON_QUERY) {
+                hf_insight_add(handler->kind == HF_WF_ON_SIGNAL ? &insight->signals : &insight->updates, name);
+            }
+        }
     }
     hf_spin_unlock(&cache->lock);
 }

@@ -102,7 +102,9 @@ hf_status hf_until_next(hf_until *until)
     if (status == HF_OK) {
         hf_wait_init(&u->wait, self, &UNTIL, u, "");
         enlist(u);
+        hf_set_place(self, u->file, u->line); /* for "__stack_trace" */
         status = hf_park(self, &u->wait, HF_INSTANT_NEVER);
+        hf_set_place(self, NULL, 0);
     }
     self->is_reading = status == HF_OK;
     HF_LEAVE(self, status);

@@ -66,6 +66,48 @@ static hf_status buy(hf_payload in, hf_payload *ret_out)
     return hf_child_run("pay", in, ret_out, .id = "the-payment");
 }
 
+static hf_service *opened; /* for the activity */
+
+/* Somebody has it, and does not end when it is asked to. */
+static hf_status lend(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_execution_new(opened, hf_activity_info()->workflow_id, &execution));
+    HF_TRY(hf_signal(execution, "lent", hf_payload_none()));
+    return HF_PENDING;
+}
+
+static hf_status lend_body(void *arg)
+{
+    (void)arg;
+    return hf_activity_run("lend", hf_payload_none(), NULL, .start_to_close = hf_days(1));
+}
+
+/* Answers when the activity was asked to end. */
+static hf_status on_back(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_TRY(hf_wait_until(*(bool *)arg));
+    return hf_payload_printf(ret_out, "true");
+}
+
+static hf_status borrow(hf_payload in, hf_payload *ret_out)
+{
+    bool *is_asked = hf_workflow_alloc(sizeof *is_asked);
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_on_update("back", on_back, .arg = is_asked));
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, lend_body, NULL));
+    HF_TRY(hf_signal_wait("lent", NULL));
+    HF_TRY(hf_scope_cancel(scope));
+    *is_asked = true;
+    return hf_join(scope);
+}
+
 typedef struct desk {
     const char *address;
     const char *queue;
@@ -106,12 +148,15 @@ static hf_status work(void *arg)
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
     HF_TRY(hf_open(d->address, &service));
+    opened = service;
     HF_TRY(hf_worker_new(service, d->queue != NULL ? d->queue : "nothing", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "echo", echo));
     HF_TRY(hf_worker_add_workflow(worker, "patient", patient));
     HF_TRY(hf_worker_add_workflow(worker, "sloppy", sloppy));
     HF_TRY(hf_worker_add_workflow(worker, "pay", pay));
     HF_TRY(hf_worker_add_workflow(worker, "buy", buy));
+    HF_TRY(hf_worker_add_workflow(worker, "borrow", borrow));
+    HF_TRY(hf_worker_add_activity(worker, "lend", lend));
     HF_TRY(hf_worker_add_activity(worker, "decline", decline));
     return run(worker);
 }

@@ -385,6 +385,14 @@ for kind in owned server; do
     run 0 terminate $target polled
     run 0 why $target tired
     says "WorkflowCanceled: no need any more"
+    run 0 start $target borrow --id l --queue q
+    run 0 update $target l back
+    run 0 show $target l
+    [[ $out =~ activity\ 1\ lend,\ attempt\ 1,\ at\ work\ for\ .*\;\ it\ was\ asked\ to\ end ]] ||
+        fail "an activity that was asked to end is at work: $out"
+    run 0 why $target l
+    says "activity lend, attempt 1: it was asked to end, and has not ended yet"
+    run 0 terminate $target l
 done
 
 # retention= of an address: the file remembers it, and what a call has said since.

@@ -209,6 +209,13 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
     hf_str other = HF_STR("Delivered");
     const hf_pb_admin_insight WAITS = {.in_memory = true, .waits = {&delivered, 1}, .unread = {&other, 1}};
     const hf_pb_admin_insight NOTHING = {.in_memory = true};
+    hf_str handled[] = {HF_STR("go"), HF_STR("stop")};
+    hf_str update = HF_STR("u");
+    const hf_pb_admin_insight LOOKS = {
+        .in_memory = true, .looks = true, .signals = {handled, 2}, .updates = {&update, 1}};
+    const hf_pb_admin_insight LOOKS_FOR_UPDATES = {.in_memory = true, .looks = true, .updates = {&update, 1}};
+    const hf_pb_admin_insight LOOKS_ALONE = {.in_memory = true, .looks = true};
+    const hf_pb_admin_insight HANDLES = {.in_memory = true, .signals = {handled, 2}};
     const hf_pb_admin_insight ELSEWHERE = {.in_memory = false};
     const hf_pb_pending_child_execution_info CHILDREN[] = {
         {.workflow_id = HF_STR("c-1"), .run_id = HF_STR("run"), .workflow_type_name = HF_STR("ship")},
@@ -233,6 +240,17 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
          0},
         {&NOTHING, false, false,
          "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n", 0},
+        {&LOOKS, false, false,
+         "\nwaits for\n  a condition, which its handlers can make true: signals go, stop; updates u\n", 0},
+        {&LOOKS, false, true,
+         "\nwaits for\n  a condition, which its handlers can make true: signals go, stop; updates u\n"
+         "  timer 1, fires in 15 min\n",
+         0},
+        {&LOOKS_FOR_UPDATES, false, false, "\nwaits for\n  a condition, which its handlers can make true: updates u\n",
+         0},
+        {&LOOKS_ALONE, false, false,
+         "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n", 0},
+        {&HANDLES, false, true, "\nwaits for\n  timer 1, fires in 15 min\n", 0},
         {&NOTHING, false, false, "\nwaits for\n  child workflow c-1 ship\n", 1},
         {NULL, true, false,
          "\nwaits for\n  child workflow c-1 ship\n  child workflow c-2 bill, which has not started\n"
@@ -275,6 +293,54 @@ static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
         size_t len = strlen(CASES[i].end);
         assert_true(text.len > len);
         assert_string_equal(text.data + text.len - len, CASES[i].end);
+        hf_buf_deinit(&text);
+        hf_buf_deinit(&history);
+    }
+}
+
+static void an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended(void **state)
+{
+    (void)state;
+    hf_pb_activity_type type = {.name = HF_STR("ship")};
+    const hf_pb_timestamp began = hf_pb_timestamp_of((hf_time){hf_seconds(197).ns});
+    const hf_pb_timestamp asked = hf_pb_timestamp_of((hf_time){hf_seconds(190).ns});
+    const struct {
+        int32_t state;
+        bool is_started;
+        bool is_at_rest;
+        const char *end;
+    } CASES[] = {
+        {HF_PENDING_ACTIVITY_STATE_SCHEDULED, false, false, "attempt 1, waits for a worker for 10.000 s\n"},
+        {HF_PENDING_ACTIVITY_STATE_STARTED, true, false, "attempt 1, at work for 3.000 s\n"},
+        {HF_PENDING_ACTIVITY_STATE_PAUSE_REQUESTED, true, false, "attempt 1, at work for 3.000 s\n"},
+        {HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, true, false,
+         "attempt 1, at work for 3.000 s; it was asked to end\n"},
+        {HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, true, true,
+         "attempt 1, began 3.000 s ago; no program has this file open; it was asked to end\n"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf history;
+        hf_buf text;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        put_at(&history, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, 100);
+        put_at(&history, 2, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED, 102);
+        hf_pb_pending_activity_info pending = {.activity_id = HF_STR("1"),
+                                               .activity_type = &type,
+                                               .state = CASES[i].state,
+                                               .scheduled_time = asked,
+                                               .last_started_time = CASES[i].is_started ? began : (hf_pb_timestamp){0},
+                                               .attempt = 1};
+        hf_run_view view = {.run_id = HF_STR("run"),
+                            .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+                            .history = hf_str_of_len(history.data, history.len),
+                            .is_at_rest = CASES[i].is_at_rest,
+                            .pending = &pending,
+                            .pending_count = 1};
+        assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+        assert_non_null(strstr(hf_buf_text(&text), CASES[i].end));
         hf_buf_deinit(&text);
         hf_buf_deinit(&history);
     }
@@ -374,6 +440,7 @@ static void an_answer_that_was_kept_says_so(void **state)
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(an_answer_that_was_kept_says_so),
     cmocka_unit_test(which_signal_a_run_waits_for_is_said_where_it_is_known),
+    cmocka_unit_test(an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended),
     cmocka_unit_test(times_that_look_wrong_are_explained),
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),

@@ -35,9 +35,34 @@ static bool ask(const place *p, heard *h)
     return h->msg.in_memory;
 }
 
+static hf_status on_signal(void *arg, hf_payload in)
+{
+    (void)arg;
+    (void)in;
+    return HF_OK;
+}
+
+static hf_status on_reply(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status until(void *arg)
+{
+    return hf_wait_until(*(bool *)arg);
+}
+
 static hf_status picky(hf_payload in, hf_payload *ret_out)
 {
+    bool *is_done = hf_workflow_alloc(sizeof *is_done);
     (void)in;
+    HF_TRY(hf_on_signal("go", on_signal));
+    HF_TRY(hf_on_update("u", on_reply));
+    HF_TRY(hf_on_query("q", on_reply));
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_DISCARD));
+    HF_TRY(hf_fork(scope, until, is_done));
     return hf_signal_wait("delivered", ret_out);
 }
 
@@ -60,6 +85,9 @@ static hf_status look(void *arg)
     }
     HF_CHECK(h.msg.waits.count == 1 && hf_str_equal(h.msg.waits.items[0], HF_STR("delivered")));
     HF_CHECK(h.msg.unread.count == 1 && hf_str_equal(h.msg.unread.items[0], HF_STR("Delivered")));
+    HF_CHECK(h.msg.looks);
+    HF_CHECK(h.msg.signals.count == 1 && hf_str_equal(h.msg.signals.items[0], HF_STR("go")));
+    HF_CHECK(h.msg.updates.count == 1 && hf_str_equal(h.msg.updates.items[0], HF_STR("u")));
     HF_CHECK(h.msg.now_ns >= before);
     hf_buf_deinit(&h.insight);
     hf_arena_deinit(&h.arena);

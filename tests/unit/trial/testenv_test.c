@@ -173,6 +173,46 @@ static hf_status waits(hf_payload in, hf_payload *ret_out)
     return hf_signal_wait("approved", ret_out);
 }
 
+static hf_status on_approve(void *arg, hf_payload in)
+{
+    (void)in;
+    *(bool *)arg = true;
+    return HF_OK;
+}
+
+static hf_status on_reject(void *arg, hf_payload in, hf_payload *ret_out)
+{
+    (void)arg;
+    return hf_payload_copy(in, ret_out);
+}
+
+static hf_status looks(hf_payload in, hf_payload *ret_out)
+{
+    bool *is_approved = hf_workflow_alloc(sizeof *is_approved);
+    HF_TRY(hf_on_signal("approve", on_approve, .arg = is_approved));
+    HF_TRY(hf_on_update("reject", on_reject));
+    HF_TRY(hf_wait_until(*is_approved));
+    return hf_payload_copy(in, ret_out);
+}
+
+static void a_run_that_waits_for_its_handlers_names_them(void **state)
+{
+    (void)state;
+    hf_testenv *env = new_env(&(hf_testenv_options){.evict_always = false});
+    hf_execution *run = NULL;
+    hf_payload out = hf_payload_none();
+    assert_int_equal(hf_worker_add_workflow(hf_testenv_worker(env), "looks", looks), HF_OK);
+    assert_int_equal(hf_testenv_start(env, "looks", hf_payload_of_json("1"), &run, .id = "w"), HF_OK);
+    assert_int_equal(hf_testenv_result(env, run, &out), HF_ERR_AGAIN);
+    assert_string_equal(hf_error()->message, "nothing happens any more: 'looks' (w) waits for a condition, which its "
+                                             "handlers can make true: signals approve; updates reject");
+    assert_int_equal(hf_signal(run, "approve", hf_payload_none()), HF_OK);
+    assert_int_equal(hf_testenv_result(env, run, &out), HF_OK);
+    hf_payload_free(&out);
+    hf_execution_free(run);
+    assert_int_equal(hf_testenv_free(env), HF_OK);
+}
+
 static void a_run_that_waits_for_ever_is_told(void **state)
 {
     (void)state;
@@ -290,6 +330,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_activity_is_replaced_and_its_pauses_are_skipped),
         cmocka_unit_test(an_activity_that_is_not_answered_runs_into_its_timeout),
         cmocka_unit_test(an_activity_that_was_not_added_fails_at_once),
+        cmocka_unit_test(a_run_that_waits_for_its_handlers_names_them),
         cmocka_unit_test(a_run_that_waits_for_ever_is_told),
         cmocka_unit_test(code_that_is_not_deterministic_fails),
         cmocka_unit_test(a_workflow_task_that_fails_is_told),
