@@ -70,7 +70,7 @@ static bool is_of_cpp(const char *path)
 
 typedef enum whose {
     KNOWN,   /* a file and a line */
-    UNKNOWN, /* there is no debug information, or no addr2line */
+    UNKNOWN, /* debug information or addr2line is missing */
     OF_CPP   /* code of the standard library of C++ */
 } whose;
 

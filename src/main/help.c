@@ -70,7 +70,7 @@ static const struct {
     {"--limit", "this many at most"},
     {"--once", "print it once, and end"},
     {"--description", "what the namespace is for"},
-    {"--owner", "who is responsible for it"},
+    {"--owner", "the person or team that is responsible for it"},
     {"--retention", "how long runs stay after their end; 0 = for ever"},
     {"--state", "Registered or Deprecated"},
     {"--data", "a note of your own; it may come again, and an empty value removes it"},

@@ -555,7 +555,7 @@ hf_status hf_activity_stand_in(activity *act, const activity *by)
     return arena->status;
 }
 
-/* There is no memory for it, or the worker takes nothing on (HF_ERR_CANCELED). An attempt that is dropped would last until its timeout. */
+/* Returns an activity that this worker cannot begin: it has no memory, or it stops (HF_ERR_CANCELED). A dropped attempt would last until its timeout. */
 static void return_task(hf_worker *worker, hf_str token, hf_status why)
 {
     if (!worker->service->takes_nothing_back) {

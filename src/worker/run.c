@@ -29,7 +29,7 @@ enum { RETURN_SECONDS = 2 }; /* for the answer to a task that is not played; wit
 static void send_failure(hf_worker *worker, hf_str token, const hf_op *why);
 static void answer_query(hf_worker *worker, hf_str token, const hf_pb_workflow_query_result *result, const hf_op *why);
 
-/* The first attempt only: while there is no memory, the next one waits until it times out. A worker that stops asks for no more. */
+/* Answers a task as failed. Without memory only its first attempt: later ones are left to time out, or they would come again at once. */
 static void answer_unplayed(hf_worker *worker, const hf_pb_poll_workflow_task_queue_response *task, hf_status status)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* also when the worker is stopping */
@@ -594,7 +594,7 @@ static void end_run(hf_wf *wf, hf_wtask *next)
     if (next != NULL) {
         hf_list_push_front(&wf->tasks, &next->node);
     }
-    if (has_begun) {                       /* else there is no memory for another one, either */
+    if (has_begun) {                       /* else a new run would not find memory, either */
         hf_wf_pass_on(worker, &wf->tasks); /* the code of the old run has ended, and nobody finds it any more */
     }
     free_wf(wf);
