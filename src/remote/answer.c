@@ -321,7 +321,8 @@ static void take_failure(hf_attempt *attempt, hf_remote_ask *ask)
         (void)snprintf(text, sizeof text, "%s answers with HTTP status %d, and not as a gRPC server", ask->remote->name,
                        attempt->http);
     } else {
-        (void)snprintf(text, sizeof text, "%s", words.len > 0 ? hf_buf_text(&words) : "the server gives no reason");
+        const char *reason = hf_buf_text(&words); /* "%00" is nothing, too */
+        (void)snprintf(text, sizeof text, "%s", reason[0] != '\0' ? reason : "the server gives no reason");
     }
     hf_buf_deinit(&words);
     fail_with(attempt, ask, code, text);
