@@ -10,11 +10,19 @@ import proto from '@temporalio/proto';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import { DefaultLogger, Runtime, bundleWorkflowCode } from '@temporalio/worker';
 
-export const logger = new DefaultLogger(process.env.E2E_LOG ?? 'ERROR');
+// Warnings of the SDK are kept, and told when a test fails: an answer that a worker gave up cannot be seen from the server.
+const warnings = [];
+const printing = new DefaultLogger(process.env.E2E_LOG ?? 'ERROR');
+export const logger = new DefaultLogger('WARN', ({ level, timestampNanos, message, meta }) => {
+  const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
+  warnings.push(`${time} ${level} ${message} ${meta?.error?.stack ?? meta?.error ?? ''}`.slice(0, 400));
+  if (warnings.length > 100) warnings.shift();
+  printing.log(level, message, meta);
+});
 export const enums = proto.temporal.api.enums.v1;
 
 export function install() {
-  Runtime.install({ logger, telemetryOptions: { logging: { forward: {}, filter: { core: 'ERROR', other: 'ERROR' } } } });
+  Runtime.install({ logger, telemetryOptions: { logging: { forward: { level: 'WARN' }, filter: { core: 'WARN', other: 'ERROR' } } } });
 }
 
 // ---- The server ---------------------------------------------------------------------------------------------------------
@@ -156,6 +164,7 @@ export async function report(name, promise) {
     return true;
   } catch (e) {
     failures.push(name);
+    warnings.splice(0).forEach((line) => console.log(`  the SDK: ${line}`));
     console.log(`[  FAILED  ] ${name}: ${e.stack ?? e}${e.cause ? ' / ' + (e.cause.stack ?? e.cause) : ''}`);
     return false;
   }
