@@ -16,11 +16,17 @@ enum {
     ANY = READ | WORKER /* every credential that is valid */
 };
 
+typedef enum waiting {
+    AT_ONCE,
+    POLL,  /* for a task or an event */
+    ANSWER /* for what a worker says */
+} waiting;
+
 typedef struct rule {
     const char *service; /* NULL = not for callers from outside */
     unsigned roles;
     bool is_of_system;
-    bool is_poll;
+    waiting wait;
 } rule;
 
 /* A switch without a default: a method without a row does not compile. */
@@ -29,14 +35,13 @@ static rule rule_of(hf_method method)
     switch (method) {
     case HF_METHOD_GET_SYSTEM_INFO:
     case HF_METHOD_GET_CLUSTER_INFO:
-        return (rule){WORKFLOW_SERVICE, ANY, true, false};
+        return (rule){WORKFLOW_SERVICE, ANY, true, AT_ONCE};
     case HF_METHOD_DESCRIBE_NAMESPACE:
-        return (rule){WORKFLOW_SERVICE, ANY, false, false};
+        return (rule){WORKFLOW_SERVICE, ANY, false, AT_ONCE};
 
     case HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION:
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
     case HF_METHOD_DESCRIBE_TASK_QUEUE:
-    case HF_METHOD_QUERY_WORKFLOW:
     case HF_METHOD_LIST_WORKFLOW_EXECUTIONS:
     case HF_METHOD_SCAN_WORKFLOW_EXECUTIONS:
     case HF_METHOD_COUNT_WORKFLOW_EXECUTIONS:
@@ -44,35 +49,36 @@ static rule rule_of(hf_method method)
     case HF_METHOD_LIST_CLOSED_WORKFLOW_EXECUTIONS:
     case HF_METHOD_DESCRIBE_BATCH_OPERATION:
     case HF_METHOD_LIST_BATCH_OPERATIONS:
-        return (rule){WORKFLOW_SERVICE, READ, false, false};
+        return (rule){WORKFLOW_SERVICE, READ, false, AT_ONCE};
+    case HF_METHOD_QUERY_WORKFLOW:
+        return (rule){WORKFLOW_SERVICE, READ, false, ANSWER};
     case HF_METHOD_LIST_SEARCH_ATTRIBUTES:
-        return (rule){OPERATOR_SERVICE, READ, false, false};
+        return (rule){OPERATOR_SERVICE, READ, false, AT_ONCE};
     case HF_METHOD_ADD_SEARCH_ATTRIBUTES:
     case HF_METHOD_REMOVE_SEARCH_ATTRIBUTES:
     case HF_METHOD_DELETE_NAMESPACE:
-        return (rule){OPERATOR_SERVICE, ADMIN, false, false};
+        return (rule){OPERATOR_SERVICE, ADMIN, false, AT_ONCE};
     case HF_METHOD_REGISTER_NAMESPACE:
     case HF_METHOD_UPDATE_NAMESPACE:
     case HF_METHOD_DEPRECATE_NAMESPACE:
-        return (rule){WORKFLOW_SERVICE, ADMIN, false, false};
+        return (rule){WORKFLOW_SERVICE, ADMIN, false, AT_ONCE};
     case HF_METHOD_LIST_NAMESPACES:
-        return (rule){WORKFLOW_SERVICE, ADMIN, true, false};
+        return (rule){WORKFLOW_SERVICE, ADMIN, true, AT_ONCE};
     case HF_METHOD_GET_SEARCH_ATTRIBUTES: /* those of "default" */
-        return (rule){WORKFLOW_SERVICE, ADMIN, true, false};
+        return (rule){WORKFLOW_SERVICE, ADMIN, true, AT_ONCE};
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: /* a worker reads the histories of its tasks */
-        return (rule){WORKFLOW_SERVICE, READ | WORKER, false, true};
+        return (rule){WORKFLOW_SERVICE, READ | WORKER, false, POLL};
     case HF_METHOD_LIST_TASK_QUEUES:
-        return (rule){HOLDFAST_SERVICE, READ, false, false};
+        return (rule){HOLDFAST_SERVICE, READ, false, AT_ONCE};
     case HF_METHOD_READ_STREAM:
     case HF_METHOD_READ_CHANGES:
-        return (rule){HOLDFAST_SERVICE, READ, false, true};
+        return (rule){HOLDFAST_SERVICE, READ, false, POLL};
     case HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE:
-        return (rule){WORKFLOW_SERVICE, READ, false, true};
+        return (rule){WORKFLOW_SERVICE, READ, false, POLL};
 
     case HF_METHOD_START_WORKFLOW_EXECUTION:
     case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION:
     case HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION:
-    case HF_METHOD_EXECUTE_MULTI_OPERATION:
     case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION:
     case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION:
     case HF_METHOD_RESET_WORKFLOW_EXECUTION:
@@ -84,13 +90,15 @@ static rule rule_of(hf_method method)
     case HF_METHOD_UNPAUSE_ACTIVITY:
     case HF_METHOD_RESET_ACTIVITY:
     case HF_METHOD_UPDATE_ACTIVITY_OPTIONS:
-        return (rule){WORKFLOW_SERVICE, WRITE, false, false};
+        return (rule){WORKFLOW_SERVICE, WRITE, false, AT_ONCE};
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION:
-        return (rule){WORKFLOW_SERVICE, WRITE, false, true};
+        return (rule){WORKFLOW_SERVICE, WRITE, false, POLL};
+    case HF_METHOD_EXECUTE_MULTI_OPERATION:
+        return (rule){WORKFLOW_SERVICE, WRITE, false, ANSWER};
 
     case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
     case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE:
-        return (rule){WORKFLOW_SERVICE, WORKER, false, true};
+        return (rule){WORKFLOW_SERVICE, WORKER, false, POLL};
     case HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED:
     case HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED:
     case HF_METHOD_RESPOND_QUERY_TASK_COMPLETED:
@@ -100,21 +108,21 @@ static rule rule_of(hf_method method)
     case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED:
     case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT:
     case HF_METHOD_SHUTDOWN_WORKER:
-        return (rule){WORKFLOW_SERVICE, WORKER, false, false};
+        return (rule){WORKFLOW_SERVICE, WORKER, false, AT_ONCE};
     case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED_BY_ID: /* by a worker, or by a client that finishes it from outside */
     case HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED_BY_ID:
     case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED_BY_ID:
     case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT_BY_ID:
-        return (rule){WORKFLOW_SERVICE, WORKER | WRITE, false, false};
+        return (rule){WORKFLOW_SERVICE, WORKER | WRITE, false, AT_ONCE};
 
     case HF_METHOD_LOCK_TIME_SKIPPING:
     case HF_METHOD_UNLOCK_TIME_SKIPPING:
     case HF_METHOD_GET_CURRENT_TIME:
-        return (rule){TEST_SERVICE, ADMIN, true, false};
+        return (rule){TEST_SERVICE, ADMIN, true, AT_ONCE};
     case HF_METHOD_SLEEP:
     case HF_METHOD_SLEEP_UNTIL:
     case HF_METHOD_UNLOCK_TIME_SKIPPING_WITH_SLEEP:
-        return (rule){TEST_SERVICE, ADMIN, true, true};
+        return (rule){TEST_SERVICE, ADMIN, true, POLL};
 
     case HF_METHOD_TELL_LISTENER: /* from run to run, inside the engine */
     case HF_METHOD_COUNT:
@@ -137,7 +145,8 @@ static const hf_route OWN[] = {
      .request_type = &hf_pb_health_check_request_type,
      .response_type = &hf_pb_health_check_response_type,
      .is_of_system = true,
-     .is_poll = true},
+     .is_poll = true,
+     .ends_with_door = true},
     {.service = "grpc.reflection.v1.ServerReflection",
      .name = "ServerReflectionInfo",
      .kind = HF_ROUTE_REFLECTION,
@@ -145,7 +154,8 @@ static const hf_route OWN[] = {
      .response_type = &hf_pb_server_reflection_response_type,
      .roles = ANY,
      .is_of_system = true,
-     .is_poll = true},
+     .is_poll = true,
+     .ends_with_door = true},
     {.service = "grpc.reflection.v1alpha.ServerReflection",
      .name = "ServerReflectionInfo",
      .kind = HF_ROUTE_REFLECTION,
@@ -153,7 +163,8 @@ static const hf_route OWN[] = {
      .response_type = &hf_pb_server_reflection_response_type,
      .roles = ANY,
      .is_of_system = true,
-     .is_poll = true},
+     .is_poll = true,
+     .ends_with_door = true},
 };
 
 _Static_assert(HF_COUNT_OF(OWN) <= HF_ROUTES_OWN_MAX, "counters have room for them");
@@ -181,7 +192,8 @@ static void fill(void)
                                            .response_type = hf_method_info_of((hf_method)i)->response_type,
                                            .roles = row.roles,
                                            .is_of_system = row.is_of_system,
-                                           .is_poll = row.is_poll,
+                                           .is_poll = row.wait == POLL,
+                                           .ends_with_door = row.wait != AT_ONCE,
                                            .is_of_tests = hf_method_is_of_clock((hf_method)i)};
     }
     for (size_t i = 0; i < HF_COUNT_OF(OWN); i++) {

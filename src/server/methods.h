@@ -32,10 +32,11 @@ typedef struct hf_route {
     hf_method method; /* HF_ROUTE_SERVICE */
     const hf_pb_type *request_type;
     const hf_pb_type *response_type;
-    unsigned roles;    /* one of these is needed; 0 = open to everybody */
-    bool is_of_system; /* its request names no namespace */
-    bool is_poll;      /* waits for a task or an event: ends early when the server stops */
-    bool is_of_tests;  /* only of a door whose service has a clock for tests */
+    unsigned roles;      /* one of these is needed; 0 = open to everybody */
+    bool is_of_system;   /* its request names no namespace */
+    bool is_poll;        /* waits for a task or an event: answered a little before its caller's deadline */
+    bool ends_with_door; /* waits for others: ends at once when the server stops, for then nothing comes any more */
+    bool is_of_tests;    /* only of a door whose service has a clock for tests */
 } hf_route;
 
 /* All routes; `*ret_count` of them. */

@@ -563,7 +563,7 @@ void hf_stream_drain(hf_stream *stream)
         hf_health_tell(stream);
     } else if (stream->is_talking && !stream->is_complete) {
         hf_reflect_end(stream);
-    } else if (stream->is_asked && (stream->route->is_poll || stream->link->stage == HF_STAGE_CLOSING)) {
+    } else if (stream->is_asked && (stream->route->ends_with_door || stream->link->stage == HF_STAGE_CLOSING)) {
         hf_stream_cancel(stream);
     }
 }

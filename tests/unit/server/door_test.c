@@ -461,6 +461,59 @@ static void the_stop_does_not_wait_for_polls_that_come_in_it(void **state)
     }
 }
 
+/* Calls that wait for what a worker does: no worker can answer any more, and their callers come again. */
+static void wait_for_workers_in_the_stop(door_rig *rig)
+{
+    hf_pb_workflow_execution run = {.workflow_id = HF_STR("w")};
+    hf_pb_meta meta = {.update_id = HF_STR("u")};
+    hf_pb_input input = {.name = HF_STR("u")};
+    hf_pb_request body = {.meta = &meta, .input = &input};
+    hf_pb_wait_policy wait = {.lifecycle_stage = HF_UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED};
+    hf_pb_update_workflow_execution_request update = {
+        .namespace = HF_STR("default"), .workflow_execution = &run, .wait_policy = &wait, .request = &body};
+    hf_pb_workflow_query question = {.query_type = HF_STR("state")};
+    hf_pb_query_workflow_request query = {.namespace = HF_STR("default"), .execution = &run, .query = &question};
+    hf_pb_workflow_type type = {.name = HF_STR("hello")};
+    hf_pb_start_workflow_execution_request start_v = {.namespace = HF_STR("default"),
+                                                      .workflow_id = HF_STR("v"),
+                                                      .workflow_type = &type,
+                                                      .task_queue = (hf_pb_task_queue *)(uintptr_t)&QUEUE,
+                                                      .workflow_id_conflict_policy =
+                                                          HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+                                                      .request_id = HF_STR("v")};
+    hf_pb_workflow_execution run_v = {.workflow_id = HF_STR("v")};
+    hf_pb_update_workflow_execution_request update_v = update;
+    update_v.workflow_execution = &run_v;
+    hf_pb_execute_multi_operation_request_operation both[] = {{.operation_case = 1, .start_workflow = &start_v},
+                                                              {.operation_case = 2, .update_workflow = &update_v}};
+    hf_pb_execute_multi_operation_request multi = {.namespace = HF_STR("default"), .operations = {both, 2}};
+    start(rig, "w");
+    h2_call *calls[] = {
+        h2_begin_method(&rig->client, HF_METHOD_UPDATE_WORKFLOW_EXECUTION, NULL, &update),
+        h2_begin_method(&rig->client, HF_METHOD_QUERY_WORKFLOW, NULL, &query),
+        h2_begin_method(&rig->client, HF_METHOD_EXECUTE_MULTI_OPERATION, NULL, &multi),
+    };
+    h2_flush(&rig->client);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK); /* virtual: the calls have arrived */
+    stop(rig);
+    for (size_t i = 0; i < HF_COUNT_OF(calls); i++) {
+        h2_wait(calls[i]);
+        HF_CHECK_SAY(calls[i]->status == HF_GRPC_UNAVAILABLE, "call %zu: %d %s", i, calls[i]->status,
+                     calls[i]->message);
+        h2_free(calls[i]);
+    }
+    while (h2_turn(&rig->client)) {
+    }
+}
+
+static void the_stop_does_not_wait_for_what_workers_do(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+        assert_true(run_rig(wait_for_workers_in_the_stop, seed) < 2000000000);
+    }
+}
+
 static void watch_for_a_while(door_rig *rig)
 {
     static const h2_header SHORT[] = {{"grpc-timeout", "90S"},
@@ -709,6 +762,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(server_D3_a_task_whose_poll_is_gone_goes_to_another),
     cmocka_unit_test(the_stop_answers_polls_and_tells_watchers),
     cmocka_unit_test(the_stop_does_not_wait_for_polls_that_come_in_it),
+    cmocka_unit_test(the_stop_does_not_wait_for_what_workers_do),
     cmocka_unit_test(a_watcher_has_a_deadline),
     cmocka_unit_test(health_is_told),
     cmocka_unit_test(the_server_describes_itself),
