@@ -111,15 +111,15 @@ static void visit_row(hf_house_work *work, hf_store *store, const hf_row *row)
 {
     hf_op op;
     hf_op_init(&op);
-    hf_pb_run_state state;
+    hf_pb_run_sight sight;
     hf_visible visible;
     bool is_good = false;
-    hf_status status = hf_run_row_open(&op, row, &work->scratch, &state, &is_good);
+    hf_status status = hf_run_row_see(&op, row, &work->scratch, &sight, &is_good);
     if (status != HF_OK) {
         work->status = status;
     } else if (!is_good) {
         add_other(work, row->key.a); /* damaged */
-    } else if (hf_visible_of_state(&state, &visible)) {
+    } else if (hf_visible_of_sight(&sight, &visible)) {
         visit_run(work, &visible);
     } else {
         visit_whole(work, store, row);

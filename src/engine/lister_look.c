@@ -150,9 +150,9 @@ bool hf_list_read_row(hf_list_work *work, hf_store *store, const hf_row *row, hf
 {
     hf_op op;
     hf_op_init(&op);
-    hf_pb_run_state state;
+    hf_pb_run_sight sight;
     bool is_good = false;
-    hf_status status = hf_run_row_open(&op, row, &work->scratch, &state, &is_good);
+    hf_status status = hf_run_row_see(&op, row, &work->scratch, &sight, &is_good);
     if (status != HF_OK) {
         work->status = status;
         return false;
@@ -161,7 +161,7 @@ bool hf_list_read_row(hf_list_work *work, hf_store *store, const hf_row *row, hf
         work->damaged++;
         return false;
     }
-    return hf_visible_of_state(&state, ret_run) || read_whole(work, store, row, ret_run);
+    return hf_visible_of_sight(&sight, ret_run) || read_whole(work, store, row, ret_run);
 }
 
 void hf_list_take_row(hf_list_work *work, hf_store *store, const hf_row *row)

@@ -40,14 +40,14 @@ static hf_status compare(hf_op *op, block_check *c, const hf_row *row, const hf_
 {
     hf_op bad;
     hf_op_init(&bad);
-    hf_pb_run_state state;
+    hf_pb_run_sight sight;
     hf_visible visible;
     bool is_good = false;
-    HF_TRY(hf_run_row_open(op, row, arena, &state, &is_good));
+    HF_TRY(hf_run_row_see(op, row, arena, &sight, &is_good));
     if (!is_good) {
         return HF_OK; /* was reported */
     }
-    if (hf_visible_of_state(&state, &visible)) {
+    if (hf_visible_of_sight(&sight, &visible)) {
         if (visible.is_hidden || !is_same(&visible, entry)) {
             tell(c, entry->number, "is not as its own row tells");
         }

@@ -18,13 +18,20 @@ static const hf_attr_id BOUNDED[] = {HF_ATTR_START_TIME,
 static const hf_attr_id LISTED[] = {HF_ATTR_WORKFLOW_ID, HF_ATTR_WORKFLOW_TYPE, HF_ATTR_TASK_QUEUE,
                                     HF_ATTR_PARENT_WORKFLOW_ID, HF_ATTR_PARENT_RUN_ID};
 
+_Static_assert(HF_COUNT_OF(LISTED) == HF_COUNT_OF(((hf_block_maker *)NULL)->seeds), "one seed for each");
+
 enum { BITS_PER_VALUE = 10, BLOOM_HASHES = 6, TEXTS_SEARCHED = 64 };
 
 /* ---- Values as hashes -------------------------------------------------------------------------------------------------- */
 
+static uint64_t seed_of(const hf_attr *attr)
+{
+    return hf_digest(1, attr->name);
+}
+
 static uint64_t hash_of_text(const hf_attr *attr, hf_str text)
 {
-    return hf_digest(hf_digest(1, attr->name), text);
+    return hf_digest(seed_of(attr), text);
 }
 
 static uint64_t hash_of_number(const hf_attr *attr, int64_t number)
@@ -83,7 +90,7 @@ static void add_values(hf_block_maker *maker, const hf_visible *run)
         }
         hf_visible_get(&row, attr, &value);
         if (value.is_set) {
-            add_hash(maker, hash_of_text(attr, value.text));
+            add_hash(maker, hf_digest(maker->seeds[i], value.text)); /* hash_of_text */
         }
     }
     hf_pb_search_attributes attributes;
@@ -103,15 +110,14 @@ static void widen(hf_block_maker *maker, const hf_visible *run)
 {
     hf_visible_row row = {.run = run, .arena = &maker->arena};
     hf_pb_block_summary *summary = &maker->summary;
+    hf_assert(run->close_time != 0); /* ledger-E2: every run that has ended has these numbers */
     for (size_t i = 0; i < HF_COUNT_OF(BOUNDED); i++) {
-        hf_attr_value value = {0};
-        hf_visible_get(&row, hf_attr_known_at((size_t)BOUNDED[i]), &value);
-        hf_assert(value.is_set); /* ledger-E2: every run that has ended has them */
+        int64_t number = hf_visible_number(&row, BOUNDED[i]);
         bool is_first = maker->block.entries.count == 1;
         int64_t *least = &summary->least.items[i];
         int64_t *greatest = &summary->greatest.items[i];
-        *least = is_first || value.number < *least ? value.number : *least;
-        *greatest = is_first || value.number > *greatest ? value.number : *greatest;
+        *least = is_first || number < *least ? number : *least;
+        *greatest = is_first || number > *greatest ? number : *greatest;
     }
 }
 
@@ -123,6 +129,9 @@ void hf_block_begin(hf_block_maker *maker, hf_allocator memory, int64_t first, i
     *maker = (hf_block_maker){.first = first, .end = end};
     hf_arena_init(&maker->arena, memory);
     size_t room = (size_t)(end - first);
+    for (size_t i = 0; i < HF_COUNT_OF(LISTED); i++) {
+        maker->seeds[i] = seed_of(hf_attr_known_at((size_t)LISTED[i]));
+    }
     maker->block.entries.items = HF_ARENA_ARRAY(&maker->arena, hf_pb_block_entry, room);
     maker->summary.others.items = HF_ARENA_ARRAY(&maker->arena, int64_t, room);
     maker->summary.least.items = HF_ARENA_ARRAY(&maker->arena, int64_t, HF_COUNT_OF(BOUNDED));

@@ -33,6 +33,7 @@ typedef struct hf_block_maker {
     hf_pb_run_block block;
     hf_pb_block_summary summary;
     size_t text_room, count_room;
+    uint64_t seeds[5];   /* of the hashes of attributes that every run has, or may have */
     uint64_t *hashes;    /* of attributes and values */
     uint64_t recent[64]; /* some of them: most runs have the type and the queue of others */
     size_t hash_count, hash_room;

@@ -84,6 +84,13 @@ hf_status hf_run_row_load(hf_op *op, hf_store *store, hf_run_memory *memory, hf_
     return status;
 }
 
+/* What a row says that may be damaged: then it is not good, and that is no failure. */
+static hf_status judge(hf_op *op, hf_status status, const hf_op *bad, bool *ret_is_good)
+{
+    *ret_is_good = status == HF_OK;
+    return status == HF_OK || status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad->message);
+}
+
 hf_status hf_run_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_state *ret_state, bool *ret_is_good)
 {
     hf_op bad;
@@ -91,8 +98,17 @@ hf_status hf_run_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_r
     hf_str body = {0};
     hf_status status = hf_record_open(&bad, HF_TABLE_RUN, &row->key, row->value, &body);
     status = status == HF_OK ? hf_pb_decode(&bad, &hf_pb_run_state_type, body, arena, ret_state) : status;
-    *ret_is_good = status == HF_OK;
-    return status == HF_OK || status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad.message);
+    return judge(op, status, &bad, ret_is_good);
+}
+
+hf_status hf_run_row_see(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_sight *ret_sight, bool *ret_is_good)
+{
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body = {0};
+    hf_status status = hf_record_open(&bad, HF_TABLE_RUN, &row->key, row->value, &body);
+    status = status == HF_OK ? hf_pb_decode_some(&bad, &hf_pb_run_sight_type, body, arena, ret_sight) : status;
+    return judge(op, status, &bad, ret_is_good);
 }
 
 hf_status hf_task_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_task_record *ret_record)

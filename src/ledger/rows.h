@@ -48,6 +48,8 @@ hf_status hf_run_row_load(hf_op *op, hf_store *store, hf_run_memory *memory, hf_
 hf_status hf_run_row_learn(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_row *row);
 /* The state in such a row, as it is written. `*ret_is_good` false: it cannot be read. Fails: HF_ERR_NOMEM. */
 hf_status hf_run_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_state *ret_state, bool *ret_is_good);
+/* The same of what lists read of it. */
+hf_status hf_run_row_see(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_sight *ret_sight, bool *ret_is_good);
 /* Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_task_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_task_record *ret_record);
 /* Fails: HF_ERR_INVALID (also when the row is not where its first event belongs), HF_ERR_NOMEM. */

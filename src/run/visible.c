@@ -33,44 +33,45 @@ static bool is_shown(int64_t part)
     return part == HF_PART_MEMO || part == HF_PART_SEARCH_ATTRIBUTES || part == HF_PART_START;
 }
 
-bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible)
+bool hf_visible_of_sight(const hf_pb_run_sight *sight, hf_visible *ret_visible)
 {
-    hf_pb_run_state whole = *state;
-    for (size_t i = 0; i < state->parts.count; i++) {
-        if (is_shown(state->parts.items[i].key)) {
+    for (size_t i = 0; i < sight->parts.count; i++) {
+        if (is_shown(sight->parts.items[i].key)) {
             return false;
         }
     }
-    for (size_t i = 0; i < state->activities.count; i++) {
-        if (state->activities.items[i].pause.len > 0) {
+    for (size_t i = 0; i < sight->activities.count; i++) {
+        if (sight->activities.items[i].pause.len > 0) {
             return false; /* the type of an activity is in its event */
         }
     }
-    if (state->version < HF_RUN_VERSION_START) {
+    if (sight->version < HF_RUN_VERSION_START) {
         return false;
     }
-    hf_run_unabridge(&whole);
+    bool is_open = sight->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING;
     *ret_visible = (hf_visible){
-        .number = whole.run,
-        .namespace_ = whole.namespace,
-        .workflow_id = whole.workflow_id,
-        .run_id = whole.run_id,
-        .first_run_id = whole.first_run_id,
-        .workflow_type = whole.workflow_type,
-        .task_queue = whole.task_queue,
-        .start = whole.start,
-        .memo = whole.memo,
-        .search_attributes = whole.search_attributes,
-        .kind = (hf_run_kind)whole.kind,
-        .status = whole.status,
-        .start_time = whole.start_time,
-        .close_time = whole.status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING ? 0 : whole.close_time,
-        .event_count = whole.event_count,
-        .history_len = whole.history_len,
-        .transitions = whole.transitions,
-        .keep = whole.keep > 0 ? whole.keep : 0,
-        .is_hidden = whole.is_deleting != HF_DELETING_NOT,
-        .is_nameless = whole.is_nameless,
+        .number = sight->run,
+        .namespace_ = sight->namespace,
+        .workflow_id = sight->workflow_id,
+        .run_id = sight->run_id,
+        .first_run_id = sight->first_run_id.len > 0 ? sight->first_run_id : sight->run_id, /* as hf_run_unabridge */
+        .workflow_type = sight->workflow_type,
+        .task_queue = sight->task_queue,
+        .start = sight->start,
+        .memo = sight->memo,
+        .search_attributes = sight->search_attributes,
+        .kind = (hf_run_kind)sight->kind,
+        .status = sight->status,
+        .start_time = sight->start_time,
+        .close_time = is_open                  ? 0
+                      : sight->close_time != 0 ? sight->close_time
+                                               : sight->last_time,
+        .event_count = sight->event_count,
+        .history_len = sight->history_len,
+        .transitions = sight->transitions,
+        .keep = sight->keep > 0 ? sight->keep : 0,
+        .is_hidden = sight->is_deleting != HF_DELETING_NOT,
+        .is_nameless = sight->is_nameless,
     };
     return true;
 }
@@ -162,19 +163,39 @@ static int64_t execution_time(hf_visible_row *row)
     return wait > 0 && !__builtin_add_overflow(time, wait, &due) ? due : time;
 }
 
-/* As on Temporal, an open run has neither the length of its history nor a duration yet: a list would have to be written with every
- * change to tell them. */
-static void get_of_closed(const hf_visible *run, hf_attr_id id, hf_attr_value *value)
+int64_t hf_visible_number(hf_visible_row *row, hf_attr_id id)
 {
-    if (run->close_time == 0) {
-        return;
+    const hf_visible *run = row->run;
+    switch (id) {
+    case HF_ATTR_START_TIME:
+        return run->start_time;
+    case HF_ATTR_EXECUTION_TIME:
+        return execution_time(row);
+    case HF_ATTR_CLOSE_TIME:
+        return run->close_time;
+    case HF_ATTR_EXECUTION_DURATION:
+        return run->close_time - run->start_time;
+    case HF_ATTR_HISTORY_LENGTH:
+        return run->event_count;
+    case HF_ATTR_HISTORY_SIZE_BYTES:
+        return run->history_len;
+    case HF_ATTR_STATE_TRANSITION_COUNT:
+        return (int64_t)run->transitions;
+    case HF_ATTR_EXECUTION_STATUS:
+        return run->status;
+    case HF_ATTR_WORKFLOW_ID:
+    case HF_ATTR_RUN_ID:
+    case HF_ATTR_WORKFLOW_TYPE:
+    case HF_ATTR_TASK_QUEUE:
+    case HF_ATTR_PARENT_WORKFLOW_ID:
+    case HF_ATTR_PARENT_RUN_ID:
+    case HF_ATTR_ROOT_WORKFLOW_ID:
+    case HF_ATTR_ROOT_RUN_ID:
+    case HF_ATTR_SYSTEM_COUNT:
+        break;
     }
-    int64_t number = id == HF_ATTR_CLOSE_TIME           ? run->close_time
-                     : id == HF_ATTR_EXECUTION_DURATION ? run->close_time - run->start_time
-                     : id == HF_ATTR_HISTORY_LENGTH     ? run->event_count
-                     : id == HF_ATTR_HISTORY_SIZE_BYTES ? run->history_len
-                                                        : (int64_t)run->transitions;
-    set_number(value, number);
+    hf_assert(false); /* the others are texts */
+    return 0;
 }
 
 static void get_root(hf_visible_row *row, bool is_run, hf_attr_value *value)
@@ -200,17 +221,13 @@ static void get_system(hf_visible_row *row, hf_attr_id id, hf_attr_value *value)
     case HF_ATTR_WORKFLOW_TYPE:
         set_text(value, run->workflow_type);
         return;
-    case HF_ATTR_EXECUTION_STATUS:
-        set_number(value, run->status);
-        return;
     case HF_ATTR_TASK_QUEUE:
         set_text(value, run->task_queue);
         return;
+    case HF_ATTR_EXECUTION_STATUS:
     case HF_ATTR_START_TIME:
-        set_number(value, run->start_time);
-        return;
     case HF_ATTR_EXECUTION_TIME:
-        set_number(value, execution_time(row));
+        set_number(value, hf_visible_number(row, id));
         return;
     case HF_ATTR_PARENT_WORKFLOW_ID:
     case HF_ATTR_PARENT_RUN_ID:
@@ -225,7 +242,11 @@ static void get_system(hf_visible_row *row, hf_attr_id id, hf_attr_value *value)
     case HF_ATTR_HISTORY_LENGTH:
     case HF_ATTR_HISTORY_SIZE_BYTES:
     case HF_ATTR_STATE_TRANSITION_COUNT:
-        get_of_closed(run, id, value);
+        /* As on Temporal, an open run has neither the length of its history nor a duration yet: a list would have to be written with every
+         * change to tell them. */
+        if (run->close_time != 0) {
+            set_number(value, hf_visible_number(row, id));
+        }
         return;
     case HF_ATTR_SYSTEM_COUNT:
         break;

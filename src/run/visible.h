@@ -34,9 +34,9 @@ typedef struct hf_visible {
 
 /* The texts are the run's, or lie in the arena: check its status. */
 hf_visible hf_visible_of_run(const hf_run *run, hf_arena *arena);
-/* The texts are the state's. If the row is of an earlier version, has pieces in rows of their own that a list shows, or an activity is
+/* The same of the body of a state row. If the row is of an earlier version, has pieces in rows of their own that a list shows, or an activity is
  * paused, the state alone does not say everything: false. */
-bool hf_visible_of_state(const hf_pb_run_state *state, hf_visible *ret_visible);
+bool hf_visible_of_sight(const hf_pb_run_sight *sight, hf_visible *ret_visible);
 /* Bytes of its texts. */
 size_t hf_visible_len(const hf_visible *visible);
 /* A copy with its texts; check the arena's status. */
@@ -52,6 +52,8 @@ typedef struct hf_visible_row {
     hf_pb_search_attributes attributes;
 } hf_visible_row;
 
+/* An attribute of the system that is a number. */
+int64_t hf_visible_number(hf_visible_row *row, hf_attr_id id);
 /* An hf_where_get over an hf_visible_row. */
 void hf_visible_get(const void *row, const hf_attr *attr, hf_attr_value *ret_value);
 

@@ -189,6 +189,9 @@ struct hf_pb_enum {
  * arena. Enums are open, text is not checked for UTF-8. On failure `*ret_msg` is half filled and not to be used.
  * Fails: HF_ERR_INVALID (the error message names message, field and offset), HF_ERR_NOMEM. */
 hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, void *ret_msg);
+/* The same, but fields that the tables do not know are dropped, in sub-messages, too. For a type that has some fields of another: what
+ * its reader does not need costs little. */
+hf_status hf_pb_decode_some(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, void *ret_msg);
 /* Appends the message; fields in the order of their numbers. The status is the buffer's; on failure nothing is added.
  * The encoder reserves more room than it needs: a message that would end within 64 bytes of the buffer's limit may be
  * refused. */

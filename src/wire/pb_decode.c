@@ -30,6 +30,7 @@ typedef struct reader {
     const uint8_t *start; /* of the whole input, for offsets in error messages */
     size_t copied;        /* bytes copied for merging */
     size_t copied_max;
+    bool drops_unknown;
 } reader;
 
 /* One message that is being read. */
@@ -390,7 +391,7 @@ static HF_NOINLINE hf_status read_unknown(frame *f, uint64_t tag, const uint8_t 
     if (*ret_next == NULL) {
         return malformed(f, NULL, start, "a malformed field");
     }
-    return keep_unknown(f, start, *ret_next);
+    return f->r->drops_unknown ? HF_OK : keep_unknown(f, start, *ret_next);
 }
 
 /* The field behind a tag. `*ret_next` is where the next one starts. */
@@ -448,10 +449,11 @@ static hf_status read_message(reader *r, const hf_pb_type *type, const uint8_t *
     return HF_OK;
 }
 
-hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, void *ret_msg)
+static hf_status decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, bool drops_unknown,
+                        void *ret_msg)
 {
     const uint8_t *start = (const uint8_t *)bytes.data;
-    reader r = {.op = op, .arena = arena, .start = start};
+    reader r = {.op = op, .arena = arena, .start = start, .drops_unknown = drops_unknown};
     if (__builtin_mul_overflow(bytes.len, COPIED_FACTOR, &r.copied_max)) {
         r.copied_max = SIZE_MAX;
     }
@@ -460,4 +462,14 @@ hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena
         return hf_fail(op, HF_ERR_NOMEM, "out of memory");
     }
     return bytes.len > 0 ? read_message(&r, type, start, start + bytes.len, ret_msg, 1) : HF_OK;
+}
+
+hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, void *ret_msg)
+{
+    return decode(op, type, bytes, arena, false, ret_msg);
+}
+
+hf_status hf_pb_decode_some(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, void *ret_msg)
+{
+    return decode(op, type, bytes, arena, true, ret_msg);
 }

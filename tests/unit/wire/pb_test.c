@@ -261,6 +261,50 @@ static void what_is_unknown_is_kept_at_its_place(void **state)
     bench_deinit(&b);
 }
 
+/* The fields of `part` are fields of `whole`, alike. */
+static void check_part(const hf_pb_type *part, const hf_pb_type *whole)
+{
+    for (size_t i = 0; i < part->field_count; i++) {
+        const hf_pb_field *field = &part->fields[i];
+        uint8_t place = field->number < whole->index_count ? whole->index[field->number] : 0;
+        assert_int_not_equal(place, 0);
+        const hf_pb_field *same = &whole->fields[place - 1];
+        assert_string_equal(part->names[i].name, whole->names[place - 1].name);
+        assert_int_equal(field->kind, same->kind);
+        assert_int_equal(field->shape, same->shape);
+        if (field->kind == HF_PB_MESSAGE && field->of.type != same->of.type) {
+            check_part(field->of.type, same->of.type);
+        }
+    }
+}
+
+static void a_part_of_a_message_can_be_read_alone(void **state)
+{
+    (void)state;
+    bench b;
+    bench_init(&b);
+    check_part(&hf_pb_run_sight_type, &hf_pb_run_state_type);
+    hf_pb_activity_state activities[2] = {{.attempt = 1, .pause = HF_STR("p")}, {.attempt = 2}};
+    hf_pb_run_state all = {.run = 7, .commit = 8, .run_id = HF_STR("r"), .chain = 9, .kind = 1, .keep = 10};
+    all.activities = (hf_pb_activity_state_list){activities, 2};
+    hf_pb_encode(&hf_pb_run_state_type, &all, &b.first);
+    hf_pb_run_sight sight;
+    assert_int_equal(hf_pb_decode_some(&b.op, &hf_pb_run_sight_type, content(&b.first), &b.arena, &sight), HF_OK);
+    assert_int_equal(sight.run, 7);
+    assert_true(hf_str_equal(sight.run_id, HF_STR("r")));
+    assert_int_equal(sight.kind, 1);
+    assert_int_equal(sight.keep, 10);
+    assert_int_equal(sight.activities.count, 2);
+    assert_true(hf_str_equal(sight.activities.items[0].pause, HF_STR("p")));
+    assert_int_equal(sight.activities.items[1].pause.len, 0);
+    assert_int_equal(sight.unknown.len + sight.activities.items[0].unknown.len + sight.activities.items[1].unknown.len,
+                     0);
+    /* What it does not read must be whole all the same. */
+    assert_int_equal(hf_pb_decode_some(&b.op, &hf_pb_run_sight_type, HF_STR("\x12\x09q"), &b.arena, &sight),
+                     HF_ERR_INVALID);
+    bench_deinit(&b);
+}
+
 static void the_cursor_walks_raw_fields(void **state)
 {
     (void)state;
@@ -324,17 +368,12 @@ static void enums_have_names_in_two_forms(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(any_message_comes_back_as_it_was),
-    cmocka_unit_test(every_kind_comes_back_as_it_was),
-    cmocka_unit_test(a_payload_has_the_bytes_of_the_standard),
-    cmocka_unit_test(an_event_has_the_bytes_of_the_standard),
-    cmocka_unit_test(numbers_have_the_bytes_of_the_standard),
-    cmocka_unit_test(lists_are_read_packed_and_one_by_one),
-    cmocka_unit_test(the_last_one_wins_and_parts_are_merged),
-    cmocka_unit_test(what_is_unknown_is_kept_at_its_place),
-    cmocka_unit_test(the_cursor_walks_raw_fields),
-    cmocka_unit_test(times_convert_and_stay_at_their_bounds),
-    cmocka_unit_test(enums_have_names_in_two_forms),
+    cmocka_unit_test(any_message_comes_back_as_it_was),        cmocka_unit_test(every_kind_comes_back_as_it_was),
+    cmocka_unit_test(a_payload_has_the_bytes_of_the_standard), cmocka_unit_test(an_event_has_the_bytes_of_the_standard),
+    cmocka_unit_test(numbers_have_the_bytes_of_the_standard),  cmocka_unit_test(lists_are_read_packed_and_one_by_one),
+    cmocka_unit_test(the_last_one_wins_and_parts_are_merged),  cmocka_unit_test(what_is_unknown_is_kept_at_its_place),
+    cmocka_unit_test(a_part_of_a_message_can_be_read_alone),   cmocka_unit_test(the_cursor_walks_raw_fields),
+    cmocka_unit_test(times_convert_and_stay_at_their_bounds),  cmocka_unit_test(enums_have_names_in_two_forms),
 };
 
 int main(int argc, char **argv)
