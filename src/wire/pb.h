@@ -115,7 +115,7 @@ typedef enum hf_pb_shape {
     HF_PB_MAP     /* repeated entry messages */
 } hf_pb_shape;
 
-/* How the encoder writes a field: by its kind, or as a list. */
+/* How a field is written, and read unless it is of a oneof: by its kind, or as a list. */
 typedef enum hf_pb_put {
     HF_PB_PUT_STR,   /* text, bytes */
     HF_PB_PUT_64,    /* a varint of 64 bits */

@@ -427,6 +427,36 @@ static inline hf_status read_field(frame *f, const hf_pb_field *field, hf_pb_wir
     return HF_OK;
 }
 
+/* Most fields: a text, or a number that is a varint, and neither a list nor of a oneof. Returns where the next field starts; NULL: it is another
+ * one, or malformed, and nothing was done. */
+static HF_ALWAYS_INLINE const uint8_t *read_plain(const hf_pb_field *field, hf_pb_wire wire, const uint8_t *at,
+                                                  const uint8_t *end, char *msg)
+{
+    uint64_t bits = 0;
+    if (field->shape != HF_PB_SINGLE || wire != (field->tag & 7) || field->put > HF_PB_PUT_32) {
+        return NULL;
+    }
+    at = hf_pb_get_varint(at, end, &bits);
+    if (HF_UNLIKELY(at == NULL)) {
+        return NULL;
+    }
+    if (field->put == HF_PB_PUT_STR) {
+        if (HF_UNLIKELY(bits > (uint64_t)(end - at))) {
+            return NULL;
+        }
+        hf_str str = hf_str_of_len(at, (size_t)bits);
+        memcpy(msg + field->offset, &str, sizeof str);
+        return at + bits;
+    }
+    if (field->put == HF_PB_PUT_64) {
+        memcpy(msg + field->offset, &bits, sizeof bits);
+    } else {
+        uint32_t low = (uint32_t)bits;
+        memcpy(msg + field->offset, &low, sizeof low);
+    }
+    return at;
+}
+
 static hf_status read_message(reader *r, const hf_pb_type *type, const uint8_t *at, const uint8_t *end, char *msg,
                               int depth)
 {
@@ -440,7 +470,10 @@ static hf_status read_message(reader *r, const hf_pb_type *type, const uint8_t *
         }
         const hf_pb_field *field = find_field(type, tag >> 3);
         hf_pb_wire wire = (hf_pb_wire)(tag & 7);
-        if (HF_LIKELY(field != NULL && is_readable(field, wire))) {
+        const uint8_t *next = field != NULL ? read_plain(field, wire, at, end, msg) : NULL;
+        if (HF_LIKELY(next != NULL)) {
+            at = next;
+        } else if (HF_LIKELY(field != NULL && is_readable(field, wire))) {
             HF_TRY(read_field(&f, field, wire, at, &at));
         } else {
             HF_TRY(read_unknown(&f, tag, start, at, &at));
