@@ -233,7 +233,7 @@ static void emit_accepted(hf_core *core, hf_run *run, const hf_saying *saying)
     hf_str id = saying->message->protocol_instance_id;
     hf_asked *asked = hf_asked_find(run, id);
     hf_pb_request *request = saying->acceptance->accepted_request;
-    if (hf_run_update(run, id) != NULL) {
+    if (hf_run_update(run, id) != NULL && (asked == NULL || asked->state == ASKED_EVENT)) {
         request = NULL; /* the event that admitted it has the request */
         if (asked != NULL) {
             asked->state = ASKED_WRITTEN;
@@ -347,7 +347,9 @@ void hf_updates_tell(hf_core *core, hf_run *run, const hf_plan *plan)
     HF_LIST_EACH(node, &unwritten->updates)
     {
         hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
-        if (asked->state == ASKED_SENT && core->status == HF_OK) {
+        const hf_update *written = asked->state == ASKED_EVENT ? hf_run_update(run, hf_owned_str(&asked->id)) : NULL;
+        bool was_passed = written != NULL && hf_update_was_passed(run, written);
+        if ((asked->state == ASKED_SENT || was_passed) && core->status == HF_OK) {
             HF_PROBE(core, HF_PROBE_UPDATE_UNPROCESSED);
             hf_pb_outcome outcome =
                 hf_update_failure(core, "UnprocessedUpdate",

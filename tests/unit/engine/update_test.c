@@ -174,6 +174,44 @@ static void a_run_that_goes_on_wants_its_updates_again(void **state)
                    "5 WorkflowExecutionUpdateAccepted up of=2\n6 WorkflowExecutionUpdateCompleted up accepted=5\n");
 }
 
+/* A reset admits updates again by events. A worker that rejects one, or passes it over, leaves it like any other rejected update: its callers
+ * are told, it takes no room, and whoever asks again gets another answer. */
+static void an_update_that_a_reset_brought_is_rejected_like_another(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.limits = {.updates_in_flight = 2}});
+    hf_rig_do(&rig, IDLE "update wf up; poll; complete accept up; update wf vp as=v; poll; complete accept vp;"
+                         "reset wf 4; poll says=/0/0; update wf up as=x; updpoll wf vp as=y wait=accepted;"
+                         "complete reject up; is x says=completed:Refused; is y says=completed:UnprocessedUpdate;"
+                         "updpoll wf up => not_found; updpoll wf vp wait=nothing => not_found; crash;"
+                         "update wf op as=o; poll says=/0/1; complete accept op, respond op; is o says=completed:fine;"
+                         "update wf up as=x; update wf vp as=y; update wf wp as=z => limit; poll says=/0/2;"
+                         "complete accept up, respond up, reject vp; is x says=completed:fine;"
+                         "is y says=completed:Refused; updpoll wf up says=completed:fine => answer");
+    hf_rig_history(&rig, "wf",
+                   "1 WorkflowExecutionStarted\n"
+                   "2 WorkflowTaskScheduled attempt=1\n"
+                   "3 WorkflowTaskStarted scheduled=2\n"
+                   "4 WorkflowTaskFailed scheduled=2 started=3 ResetWorkflow\n"
+                   "5 WorkflowExecutionUpdateAdmitted\n"
+                   "6 WorkflowExecutionUpdateAdmitted\n"
+                   "7 WorkflowTaskScheduled attempt=1\n"
+                   "8 WorkflowTaskStarted scheduled=7\n"
+                   "9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                   "10 WorkflowTaskScheduled attempt=1\n"
+                   "11 WorkflowTaskStarted scheduled=10\n"
+                   "12 WorkflowTaskCompleted scheduled=10 started=11\n"
+                   "13 WorkflowExecutionUpdateAccepted op of=10\n"
+                   "14 WorkflowExecutionUpdateCompleted op accepted=13\n"
+                   "15 WorkflowTaskScheduled attempt=1\n"
+                   "16 WorkflowTaskStarted scheduled=15\n"
+                   "17 WorkflowTaskCompleted scheduled=15 started=16\n"
+                   "18 WorkflowExecutionUpdateAccepted up of=15\n"
+                   "19 WorkflowExecutionUpdateCompleted up accepted=18\n");
+    /* The request is in the event that accepts it, because a worker got it as a message. */
+    hf_rig_do(&rig, "crash; updpoll wf up says=completed:fine => answer");
+}
+
 /* ---- Refused ------------------------------------------------------------------------------------------------------------- */
 
 GOLDEN(a_response_without_an_acceptance_fails_the_task,
@@ -378,6 +416,7 @@ int main(void)
         TEST(an_accepted_update_ends_with_a_termination),
         TEST(a_closed_run_has_the_outcomes_of_its_updates),
         TEST(a_run_that_goes_on_wants_its_updates_again),
+        TEST(an_update_that_a_reset_brought_is_rejected_like_another),
         TEST(a_response_without_an_acceptance_fails_the_task),
         TEST(nothing_is_done_if_one_message_is_bad),
         TEST(what_is_refused_says_why),
