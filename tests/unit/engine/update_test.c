@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "engine/load.h"
+#include "history/history.h"
 
 #include <stdio.h>
 
@@ -174,6 +175,26 @@ static void a_run_that_goes_on_wants_its_updates_again(void **state)
                    "5 WorkflowExecutionUpdateAccepted up of=2\n6 WorkflowExecutionUpdateCompleted up accepted=5\n");
 }
 
+/* Whether this event of the workflow "wf" accepts an update and has its request. */
+static bool has_request(int64_t event_id)
+{
+    hf_arena arena;
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_str history = hf_rig_history_bytes(&rig, "wf");
+    hf_str bytes = {0};
+    bool has = false;
+    while (history.len > 0 && hf_history_next(&history, &bytes)) {
+        hf_pb_history_event event;
+        assert_int_equal(hf_pb_decode(&op, &hf_pb_history_event_type, bytes, &arena, &event), HF_OK);
+        has |= event.event_id == event_id && event.event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED &&
+               event.workflow_execution_update_accepted_event_attributes->accepted_request != NULL;
+    }
+    hf_arena_deinit(&arena);
+    return has;
+}
+
 /* A reset admits updates again by events. A worker that rejects one, or passes it over, leaves it like any other rejected update: its callers
  * are told, it takes no room, and whoever asks again gets another answer. */
 static void an_update_that_a_reset_brought_is_rejected_like_another(void **state)
@@ -208,8 +229,11 @@ static void an_update_that_a_reset_brought_is_rejected_like_another(void **state
                    "17 WorkflowTaskCompleted scheduled=15 started=16\n"
                    "18 WorkflowExecutionUpdateAccepted up of=15\n"
                    "19 WorkflowExecutionUpdateCompleted up accepted=18\n");
-    /* The request is in the event that accepts it, because a worker got it as a message. */
-    hf_rig_do(&rig, "crash; updpoll wf up says=completed:fine => answer");
+    assert_true(has_request(18)); /* a worker got it as a message, and a replay finds it there */
+    hf_rig_do(&rig,
+              "update wf vp as=y; signal wf s; poll says=/0/1; crash; complete accept vp; updpoll wf vp wait=accepted"
+              " says=accepted => answer");
+    assert_true(has_request(24));
 }
 
 /* ---- Refused ------------------------------------------------------------------------------------------------------------- */
