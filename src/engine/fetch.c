@@ -37,10 +37,29 @@ static bool find(hf_str events, int64_t first, int64_t event_id, hf_str *ret_byt
     return false;
 }
 
+/* Whether the event has what its readers take for granted. */
+static bool is_whole(const hf_pb_history_event *event)
+{
+    if (!hf_event_fits(event)) {
+        return false;
+    }
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+        return event->workflow_execution_started_event_attributes->workflow_type != NULL &&
+               event->workflow_execution_started_event_attributes->task_queue != NULL;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED:
+        return event->workflow_execution_update_admitted_event_attributes->request != NULL;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+        return event->workflow_execution_update_completed_event_attributes->outcome != NULL;
+    default:
+        return true;
+    }
+}
+
 static bool is_it(const hf_pb_history_event *event, int64_t event_id, int32_t event_type)
 {
     bool is_of_type = event_type == (int32_t)HF_EVENT_TYPE_UNSPECIFIED || event->event_type == event_type;
-    return event->event_id == event_id && is_of_type && hf_event_fits(event);
+    return event->event_id == event_id && is_of_type && is_whole(event);
 }
 
 hf_fetch hf_event_get(hf_core *core, hf_run *run, int64_t event_id, int32_t event_type, hf_pb_history_event *ret_event)

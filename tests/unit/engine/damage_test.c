@@ -550,7 +550,15 @@ static void an_event_is_not_taken_for_another_one(void **state)
         {"start wf retries=3 run=5s; poll; complete", 1, "time 5s"},
     };
     hf_pb_timer_started_event_attributes timer = {.timer_id = HF_STR("t")};
+    hf_pb_workflow_execution_started_event_attributes started = {.attempt = 1};
+    hf_pb_workflow_execution_update_completed_event_attributes completed = {.accepted_event_id = 8};
     const hf_pb_history_event OTHERS[] = {
+        {.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, /* without what every start has */
+         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES,
+         .workflow_execution_started_event_attributes = &started},
+        {.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
+         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_COMPLETED_EVENT_ATTRIBUTES,
+         .workflow_execution_update_completed_event_attributes = &completed},
         {.event_type = HF_EVENT_TYPE_MARKER_RECORDED},
         {.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED},
         {.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED},
