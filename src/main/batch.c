@@ -51,18 +51,20 @@ int hf_cmd_delete(const hf_tool_args *args)
     if (args->all && args->run != NULL) {
         return hf_complain(HF_EXIT_USAGE, "give either --run or --all");
     }
+    hf_wait_begin(args->all ? "deleting all runs of" : "deleting", args->words[1]); /* older runs are changed, too */
     hf_service *service = hf_change_open(args, &code);
-    if (service == NULL) {
-        return code;
+    if (service != NULL) {
+        hf_execution *execution = NULL;
+        hf_status status =
+            hf_execution_new(service, args->words[1], &execution, .namespace_ = args->namespace_, .run_id = args->run);
+        if (status == HF_OK) {
+            status = hf_delete(execution, .all_runs = args->all);
+        }
+        hf_execution_free(execution);
+        code = hf_change_close(service, status);
     }
-    hf_execution *execution = NULL;
-    hf_status status =
-        hf_execution_new(service, args->words[1], &execution, .namespace_ = args->namespace_, .run_id = args->run);
-    if (status == HF_OK) {
-        status = hf_delete(execution, .all_runs = args->all);
-    }
-    hf_execution_free(execution);
-    return hf_put_done(args, "workflowId", hf_change_close(service, status));
+    hf_wait_end();
+    return service != NULL ? hf_put_done(args, "workflowId", code) : code;
 }
 
 /* ---- batch ------------------------------------------------------------------------------------------------------------- */
