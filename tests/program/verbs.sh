@@ -132,6 +132,8 @@ script() # TARGET
 0 batch start $target calm unpause-activities --id two --activity-type buy
 2 batch start $target other terminate
 2 batch start $target other terminate "WorkflowId = 'two'" --id two
+2 batch start $target other terminate ''
+2 batch start $target other terminate "WorkflowId = 'two'" --rate inf
 2 batch start $target other terminate --ids two
 2 batch start $target other terminate --ids @nowhere.txt
 2 batch start $target other terminate --ids @empty.txt
@@ -204,6 +206,7 @@ grep -A1 '^\$ cancel .* one$' rest.txt | grep -q 'one had ended already (Termina
     fail "a cancel of a run that has ended is silent"
 [[ $(grep -c '^holdfast: one has ended already$' rest.txt) == 2 ]] || fail "a terminate or signal does not name the run that has ended"
 grep -A1 "'twice'\" --current$" rest.txt | grep -q 'no runs fit' || fail "an older run is the current one of an id whose newest was deleted"
+words=$(grep -E '^holdfast: (.* )?(hf_|\.[a-z_]+ )' rest.txt) && fail "names of C on the command line: $words"
 [[ $(grep -c 'had ended already' rest.txt) == 1 ]] || fail "a cancel of a run that goes on says that it has ended"
 
 # A list of ids from stdin, with a run that is not the current one.
