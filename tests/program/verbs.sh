@@ -98,7 +98,6 @@ script() # TARGET
 0 terminate $target twice
 0 start $target patient --id twice --queue nobody
 0 delete $target twice
-4 result $target twice
 0 list $target "WorkflowId = 'twice'"
 0 list $target "WorkflowId = 'twice'" --current
 0 why $target one
