@@ -18,6 +18,7 @@
 #include "engine/machines/message.h"
 #include "engine/machines/speculative.h"
 #include "engine/matching.h"
+#include "engine/namespaces.h"
 #include "engine/notice.h"
 #include "engine/retry.h"
 #include "engine/zone.h"
@@ -222,7 +223,7 @@ hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflo
                                                     : HF_CONTINUE_AS_NEW_INITIATOR_UNSPECIFIED,
         .cron_schedule = request->cron_schedule,
         .memo = request->memo,
-        .search_attributes = request->search_attributes,
+        .search_attributes = hf_attributes_typed(core, request->namespace, request->search_attributes),
         .header = request->header,
         .workflow_id = request->workflow_id,
         .priority = request->priority,
