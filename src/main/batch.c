@@ -71,8 +71,8 @@ int hf_cmd_delete(const hf_tool_args *args)
 
 /* ---- batch ------------------------------------------------------------------------------------------------------------- */
 
-/* Waits until the batch is over. */
-static hf_status await(hf_service *service, const hf_tool_args *args, hf_batch_info *ret_info)
+/* Until the batch is over, or cannot be asked for. */
+static hf_status watch(hf_service *service, const hf_tool_args *args, hf_batch_info *ret_info)
 {
     for (;;) {
         HF_TRY(hf_batch_describe(service, args->words[1], ret_info, .namespace_ = args->namespace_));
@@ -84,6 +84,24 @@ static hf_status await(hf_service *service, const hf_tool_args *args, hf_batch_i
                     (long long)ret_info->total);
         HF_TRY(hf_sleep(hf_milliseconds(100)));
     }
+}
+
+/* Waits until a batch that was started is over. If the program that has the file open ends before, the batch goes on in this one, or in the next
+ * owner. Returns an exit code. */
+static int await(hf_tool_target *target, const hf_tool_args *args, hf_batch_info *ret_info)
+{
+    hf_status status = watch(target->service, args, ret_info);
+    while (hf_target_was_left(target, status)) {
+        int code = hf_target_again(target);
+        if (code != HF_EXIT_FINE) {
+            return code;
+        }
+        status = watch(target->service, args, ret_info);
+    }
+    int code = hf_told(status);
+    return code == HF_EXIT_FINE
+               ? code
+               : hf_complain(code, "the batch %s was started, and goes on while a program has it open", args->words[1]);
 }
 
 /* ---- What reads -------------------------------------------------------------------------------------------------------- */
@@ -491,10 +509,8 @@ static int start_batch(const hf_tool_args *args, hf_batch_kind kind, double rate
         .input = input, .namespace_ = args->namespace_, .activity_type = args->activity_type,
         .start_to_close = given.start_to_close, .schedule_to_close = given.schedule_to_close,
         .heartbeat = given.heartbeat, .attempts_max = given.attempts, .original = args->original);
-    if (status == HF_OK) {
-        status = await(target.service, args, &info);
-    }
-    return hf_target_close(&target, told(&target, args, &info, hf_told(status)));
+    code = status == HF_OK ? await(&target, args, &info) : hf_told(status);
+    return hf_target_close(&target, told(&target, args, &info, code));
 }
 
 int hf_cmd_batch_start(const hf_tool_args *args)
