@@ -302,16 +302,26 @@ static hf_status walk(hf_op *op, finding *self, hf_look *look)
     }
 }
 
+static hf_status fail_unknown(hf_op *op, const hf_find *find)
+{
+    return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s': register it first",
+                   HF_STR_ARGS(find->namespace_));
+}
+
 static hf_status search(hf_op *op, finding *self, hf_look *look, hf_store *store, hf_allocator memory)
 {
     const hf_find *find = self->find;
+    bool has_none = false;
     HF_TRY(name_rows(op, store, memory, take_namespace, self));
+    HF_TRY(has_no_registry(op, store, memory, &has_none));
+    if (!self->is_known && !has_none) {
+        return fail_unknown(op, find); /* without a look at a million runs */
+    }
     HF_TRY(hf_where_parse(op, find->query, find->visit != NULL ? HF_WHERE_MAY_ORDER : HF_WHERE_MAY_GROUP,
                           find_attribute, self, &self->arena, &self->where, NULL));
     HF_TRY(walk(op, self, look));
     if (!self->is_known) {
-        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s': register it first",
-                       HF_STR_ARGS(find->namespace_));
+        return fail_unknown(op, find);
     }
     if (self->count > 0) {
         qsort(self->runs, self->count, sizeof *self->runs, compare);
