@@ -430,6 +430,12 @@ run 0 list many.db --namespace ns --json
 run 0 list many.db "WorkflowId = 'done-1'" --namespace ns
 [[ $out != *more* ]] || fail "there is one such run: $out"
 
+# An address in place of a file, also for what opens the file again and again.
+run 0 namespace register rest.db passing
+run 0 start rest.db patient --id lone --queue nobody --namespace passing
+run 0 namespace delete "sqlite:$scratch/rest.db" passing
+run 4 namespace describe rest.db passing
+
 # A batch goes on in the process that has started it when the program that has the file open ends.
 cp "${0%/*}/../fixtures/0003.db" left.db
 work sqlite:left.db '' left

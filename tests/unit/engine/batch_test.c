@@ -456,6 +456,37 @@ static void a_namespace_goes_with_all_that_is_in_it(void **state)
     }
 }
 
+static void note_state(void *arg, const hf_pb_namespace_record *record)
+{
+    if (hf_str_equal(record->name, HF_STR("ns"))) {
+        *(int32_t *)arg = record->state;
+    }
+}
+
+/* A process that began to delete a namespace has ended: its file has runs that no service tells of. */
+static void a_look_at_rest_hides_a_namespace_that_goes(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.is_strict = true});
+    hf_rig_do(&rig, "register ns");
+    start_many(HF_OPERATION_PORTION + 5);
+    hf_rig_do(&rig, "nsdelete ns");
+    hf_op op;
+    hf_op_init(&op);
+    hf_look *look = NULL;
+    int32_t shown = 0;
+    uint64_t left = 0;
+    hf_find find = {.namespace_ = HF_STR("ns"), .query = HF_STR("")};
+    assert_int_equal(hf_look_open(&op, hf_rig_heap, rig.store, &look), HF_OK);
+    assert_int_equal(hf_find_namespaces(&op, rig.store, hf_rig_heap, note_state, &shown, NULL), HF_OK);
+    assert_int_equal(shown, HF_NAMESPACE_STATE_DELETED);
+    assert_int_equal(hf_look_count(&op, look, &left), HF_OK);
+    assert_true(left > 0);
+    assert_int_equal(hf_find_runs(&op, look, rig.store, hf_rig_heap, &find), HF_ERR_NOT_FOUND);
+    hf_look_close(look);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +513,7 @@ int main(void)
         TEST(bad_requests_are_named),
         TEST(only_so_many_at_a_time),
         TEST(a_namespace_goes_with_all_that_is_in_it),
+        TEST(a_look_at_rest_hides_a_namespace_that_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
