@@ -204,6 +204,7 @@ typedef struct hf_run_view {
     hf_str namespace_;
     hf_str workflow_id;
     hf_str run_id;
+    hf_str queue;                               /* its task queue */
     int32_t status;                             /* WorkflowExecutionStatus */
     hf_str history;                             /* History bytes */
     const hf_pb_pending_activity_info *pending; /* activities that have not ended */
@@ -214,6 +215,10 @@ typedef struct hf_run_view {
     bool is_at_rest;       /* no program has the file open, so nothing runs */
     uint32_t crashes;      /* times in a row that a program ended while it worked on this run's workflow task */
     int64_t pause_until;   /* ns: the workflow task is not handed out before this time; 0 = no pause */
+    bool task_waits;       /* its workflow task waits for a worker ... */
+    bool is_unpolled;      /* ... and no worker polls the task queue */
+    const bool
+        *unpolled; /* for each of `pending`: it waits for a worker, and none polls its task queue; NULL = unknown */
     const hf_pb_admin_insight *insight; /* from the program that has the file open; NULL = none, or an older version */
     bool is_full;                       /* show texts and payloads of any length */
 } hf_run_view;
