@@ -169,6 +169,7 @@ typedef struct finding {
     hf_pb_search_attribute_record *attributes;
     size_t attribute_count;
     bool is_known; /* the namespace has a row, or runs */
+    bool is_going; /* it is being deleted, with its runs: the service does not know it any more */
     kept *runs;
     size_t count, room;
     uint64_t visited;
@@ -182,6 +183,7 @@ static void take_namespace(void *arg, const hf_pb_namespace_record *record)
         return;
     }
     self->is_known = true;
+    self->is_going = record->state == HF_NAMESPACE_STATE_DELETED;
     self->attributes = HF_ARENA_ARRAY(&self->arena, hf_pb_search_attribute_record, record->attributes.count);
     for (size_t i = 0; self->attributes != NULL && i < record->attributes.count; i++) {
         self->attributes[self->attribute_count++] =
@@ -302,16 +304,26 @@ static hf_status walk(hf_op *op, finding *self, hf_look *look)
     }
 }
 
+static hf_status fail_unknown(hf_op *op, const hf_find *find)
+{
+    return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s': register it first",
+                   HF_STR_ARGS(find->namespace_));
+}
+
 static hf_status search(hf_op *op, finding *self, hf_look *look, hf_store *store, hf_allocator memory)
 {
     const hf_find *find = self->find;
+    bool has_none = false;
     HF_TRY(name_rows(op, store, memory, take_namespace, self));
+    HF_TRY(has_no_registry(op, store, memory, &has_none));
+    if (self->is_going || (!self->is_known && !has_none)) {
+        return fail_unknown(op, find); /* without a look at a million runs */
+    }
     HF_TRY(hf_where_parse(op, find->query, find->visit != NULL ? HF_WHERE_MAY_ORDER : HF_WHERE_MAY_GROUP,
                           find_attribute, self, &self->arena, &self->where, NULL));
     HF_TRY(walk(op, self, look));
     if (!self->is_known) {
-        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no namespace '%.*s': register it first",
-                       HF_STR_ARGS(find->namespace_));
+        return fail_unknown(op, find);
     }
     if (self->count > 0) {
         qsort(self->runs, self->count, sizeof *self->runs, compare);

@@ -24,8 +24,8 @@ typedef struct hf_find {
     uint64_t damaged;                      /* runs that cannot be read, and may fit */
 } hf_find;
 
-/* Fails: HF_ERR_INVALID: the query is wrong (the sentence names the column); HF_ERR_NOT_FOUND: there is no such namespace; HF_ERR_NOMEM, as the
- * store does. */
+/* Fails: HF_ERR_INVALID: the query is wrong (the sentence names the column); HF_ERR_NOT_FOUND: there is no such namespace, or it is being
+ * deleted; HF_ERR_NOMEM, as the store does. */
 hf_status hf_find_runs(hf_op *op, hf_look *look, hf_store *store, hf_allocator memory, hf_find *find);
 
 /* The namespaces of a store at rest, "default" first. In one that is older than the registry these are the names that its runs use, as the next

@@ -71,8 +71,8 @@ int hf_cmd_delete(const hf_tool_args *args)
 
 /* ---- batch ------------------------------------------------------------------------------------------------------------- */
 
-/* Waits until the batch is over. */
-static hf_status await(hf_service *service, const hf_tool_args *args, hf_batch_info *ret_info)
+/* Until the batch is over, or cannot be asked for. */
+static hf_status watch(hf_service *service, const hf_tool_args *args, hf_batch_info *ret_info)
 {
     for (;;) {
         HF_TRY(hf_batch_describe(service, args->words[1], ret_info, .namespace_ = args->namespace_));
@@ -84,6 +84,24 @@ static hf_status await(hf_service *service, const hf_tool_args *args, hf_batch_i
                     (long long)ret_info->total);
         HF_TRY(hf_sleep(hf_milliseconds(100)));
     }
+}
+
+/* Waits until a batch that was started is over. If the program that has the file open ends before, the batch goes on in this one, or in the next
+ * owner. Returns an exit code. */
+static int await(hf_tool_target *target, const hf_tool_args *args, hf_batch_info *ret_info)
+{
+    hf_status status = watch(target->service, args, ret_info);
+    while (hf_target_was_left(target, status)) {
+        int code = hf_target_again(target);
+        if (code != HF_EXIT_FINE) {
+            return code;
+        }
+        status = watch(target->service, args, ret_info);
+    }
+    int code = hf_told(status);
+    return code == HF_EXIT_FINE
+               ? code
+               : hf_complain(code, "the batch %s was started, and goes on while a program has it open", args->words[1]);
 }
 
 /* ---- What reads -------------------------------------------------------------------------------------------------------- */
@@ -491,10 +509,8 @@ static int start_batch(const hf_tool_args *args, hf_batch_kind kind, double rate
         .input = input, .namespace_ = args->namespace_, .activity_type = args->activity_type,
         .start_to_close = given.start_to_close, .schedule_to_close = given.schedule_to_close,
         .heartbeat = given.heartbeat, .attempts_max = given.attempts, .original = args->original);
-    if (status == HF_OK) {
-        status = await(target.service, args, &info);
-    }
-    return hf_target_close(&target, told(&target, args, &info, hf_told(status)));
+    code = status == HF_OK ? await(&target, args, &info) : hf_told(status);
+    return hf_target_close(&target, told(&target, args, &info, code));
 }
 
 int hf_cmd_batch_start(const hf_tool_args *args)
@@ -556,19 +572,35 @@ int hf_cmd_batch_list(const hf_tool_args *args)
 
 /* ---- namespace delete -------------------------------------------------------------------------------------------------- */
 
-/* Whether the file still has it. */
-static int is_left(const hf_tool_args *args, bool *ret_is_left)
+/* A namespace that the file may have. */
+typedef struct sought {
+    hf_str name;
+    int32_t state; /* NamespaceState; 0 = there is none */
+} sought;
+
+static void seek(void *arg, const hf_pb_namespace_record *record)
+{
+    sought *self = arg;
+    if (hf_str_equal(record->name, self->name)) {
+        self->state = record->state != 0 ? record->state : HF_NAMESPACE_STATE_REGISTERED;
+    }
+}
+
+/* Returns an exit code. */
+static int state_of(const char *path, const char *name, int32_t *ret_state)
 {
     hf_tool_source source;
-    int code = hf_source_open_still(&source, args->words[0]);
+    int code = hf_source_open_still(&source, path);
     if (code != HF_EXIT_FINE) {
         return code;
     }
     hf_op op;
     hf_op_init(&op);
-    hf_status status = hf_find_namespace_of(&op, source.peek.store, hf_env_memory(source.env),
-                                            hf_str_of(args->words[1]), ret_is_left, hf_progress_runs);
+    sought it = {.name = hf_str_of(name)};
+    hf_status status =
+        hf_find_namespaces(&op, source.peek.store, hf_env_memory(source.env), seek, &it, hf_progress_runs);
     hf_source_close(&source);
+    *ret_state = it.state;
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
 }
 
@@ -590,8 +622,11 @@ int hf_cmd_namespace_delete(const hf_tool_args *args)
         return code != HF_EXIT_FINE ? code : delete_there(&target, args);
     }
     int64_t pause = 50; /* ms */
+    int32_t state = 0;
     bool goes_on = true;
-    for (bool is_first = true; goes_on && code == HF_EXIT_FINE; is_first = false) {
+    code = state_of(target.path, args->words[1], &state);
+    /* One that another process began to delete, and did not finish, is gone for the service: here that is gone on with. */
+    for (bool is_first = state != HF_NAMESPACE_STATE_DELETED; goes_on && code == HF_EXIT_FINE; is_first = false) {
         hf_service *service = hf_change_open(args, &code);
         if (service == NULL) {
             return code;
@@ -601,7 +636,8 @@ int hf_cmd_namespace_delete(const hf_tool_args *args)
             status = hf_sleep(hf_milliseconds(pause)); /* meanwhile its runs go */
         }
         code = hf_change_close(service, status);
-        code = code == HF_EXIT_FINE ? is_left(args, &goes_on) : code;
+        code = code == HF_EXIT_FINE ? state_of(target.path, args->words[1], &state) : code;
+        goes_on = state != 0;
         if (pause >= 1000) {
             hf_progress("deleting the runs of %s", args->words[1]);
         }

@@ -158,18 +158,31 @@ static hf_status stats_of(hf_op *op, hf_store *store, hf_store_stats *ret_stats)
     return HF_OK;
 }
 
-/* Each step is a transaction of its own: whenever the program or the machine ends, the file is as sound as before. */
+/* Each step is a transaction of its own: whenever the program or the machine ends, the file is as sound as before.
+ *
+ * The log grows to 8 MiB before it is moved into the file, and the file becomes smaller only then. On a disk without room for that the
+ * log is moved after each step, and steps are smaller: 4 pages need less than 100 KiB of log. */
 static hf_status shrink(hf_op *op, hf_store *store, hf_store_stats *ret_before, hf_store_stats *ret_after)
 {
-    hf_store_request step = {.verb = HF_STORE_SHRINK};
+    enum { PAGES_MAX = 256, PAGES_MIN = 4 };
+    hf_store_request step = {.verb = HF_STORE_SHRINK, .row_max = PAGES_MAX};
     hf_store_request checkpoint = {.verb = HF_STORE_CHECKPOINT};
     HF_TRY(stats_of(op, store, ret_before));
     *ret_after = *ret_before;
     do {
         hf_progress("%llu of %llu MiB to give back", (unsigned long long)(ret_after->free_len >> 20),
                     (unsigned long long)(ret_before->free_len >> 20));
-        HF_TRY(hf_store_ask(op, store, &step));
-        HF_TRY(hf_store_ask(op, store, &checkpoint)); /* when the log is long */
+        hf_status status = hf_store_ask(op, store, &step);
+        if (status == HF_ERR_FULL && step.row_max > PAGES_MIN) {
+            hf_op_init(op);
+            hf_op_init(&step.op);
+            step.row_max /= 4;
+            step.more = true; /* nothing has happened */
+            checkpoint.force = true;
+        } else if (status != HF_OK) {
+            return status;
+        }
+        HF_TRY(hf_store_ask(op, store, &checkpoint));
         HF_TRY(stats_of(op, store, ret_after));
     } while (step.more);
     return HF_OK;

@@ -310,6 +310,20 @@ int hf_target_open(hf_tool_target *target, const hf_tool_args *args)
     return code == HF_EXIT_FINE ? hf_target_reach(target) : code;
 }
 
+bool hf_target_was_left(const hf_tool_target *target, hf_status status)
+{
+    return target->kind == HF_TARGET_OWNED && status == HF_ERR_UNAVAILABLE && strncmp(target->word, "owner:", 6) != 0;
+}
+
+int hf_target_again(hf_tool_target *target)
+{
+    hf_assert(target->kind == HF_TARGET_OWNED);
+    (void)hf_close(target->service); /* the other side is gone, which was told */
+    target->service = NULL;
+    int code = find_file(target);
+    return code == HF_EXIT_FINE ? hf_target_reach(target) : code;
+}
+
 int hf_target_close(hf_tool_target *target, int code)
 {
     if (target->service != NULL && hf_close(target->service) != HF_OK && code == HF_EXIT_FINE) {

@@ -33,6 +33,11 @@ int hf_target_find(hf_tool_target *target, const hf_tool_args *args);
 int hf_target_open(hf_tool_target *target, const hf_tool_args *args);
 /* Opens one that was found. */
 int hf_target_reach(hf_tool_target *target);
+/* After a call has failed because the program that had the file open has ended: closes what is open, finds the file again and opens it, so that this
+ * process goes on with it, or asks its next owner. Returns an exit code; a failure was told. */
+int hf_target_again(hf_tool_target *target);
+/* Whether that helps. */
+bool hf_target_was_left(const hf_tool_target *target, hf_status status);
 /* Closes it. `code` is what the verb has come to; a failure of the closing is told. */
 int hf_target_close(hf_tool_target *target, int code);
 

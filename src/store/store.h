@@ -186,7 +186,7 @@ struct hf_store_request {
     hf_key key;            /* GET; SCAN: first key, inclusive. Borrowed until done */
     hf_key key_end;        /* SCAN: end, exclusive */
     bool backwards;        /* SCAN: from the end of the range */
-    size_t row_max;        /* SCAN: rows at most; 0 = no bound */
+    size_t row_max;        /* SCAN: rows at most; 0 = no bound. SHRINK: pages at most; 0 = 256 */
     size_t len_max;        /* SCAN: stops after the row with which texts and values reach this length; 0 = no bound */
     hf_arena *arena;       /* GET, SCAN: for the results; the requester's, untouched until done */
     const char *path;      /* BACKUP: where to */

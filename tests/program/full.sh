@@ -31,3 +31,17 @@ echo "$out"
 [[ $out == *"disk is full"* && $out == *"make room"* ]] || exit 1
 [[ ! -e $scratch/copy.db ]] || exit 1
 echo "a full disk loses nothing"
+
+# The space of deleted runs is given back with little room for the log.
+rm "$scratch/ballast"
+mount -o remount,size=16m "$scratch"
+"$holdfast" list "$scratch/x.db" --json --limit 100 >"$scratch/last.json" # they stay, and lie at the end of the file
+last=$(grep -o '"startTime":"[^"]*"' "$scratch/last.json" | tail -1 | cut -d'"' -f4)
+"$holdfast" batch start "$scratch/x.db" most delete "StartTime < '$last'"
+"$holdfast" db stats "$scratch/x.db"
+before=$(stat -c %s "$scratch/x.db")
+dd if=/dev/zero of="$scratch/ballast" bs=1k status=none 2>/dev/null || true
+truncate -s -128k "$scratch/ballast"
+"$holdfast" db shrink "$scratch/x.db"
+(($(stat -c %s "$scratch/x.db") * 2 < before)) || { echo "FAILED: the file has not become smaller"; exit 1; }
+"$holdfast" db check --deep "$scratch/x.db"

@@ -457,6 +457,23 @@ run 0 list many.db --namespace ns --json
 run 0 list many.db "WorkflowId = 'done-1'" --namespace ns
 [[ $out != *more* ]] || fail "there is one such run: $out"
 
+# An address in place of a file, also for what opens the file again and again.
+run 0 namespace register rest.db passing
+run 0 start rest.db patient --id lone --queue nobody --namespace passing
+run 0 namespace delete "sqlite:$scratch/rest.db" passing
+run 4 namespace describe rest.db passing
+
+# A batch goes on in the process that has started it when the program that has the file open ends.
+cp "${0%/*}/../fixtures/0003.db" left.db
+work sqlite:left.db '' left
+"$holdfast" batch start left.db slow delete "StartTime IS NOT NULL" --namespace ns --rate 100 >slow.txt 2>&1 & waiter=$!
+until "$holdfast" batch list left.db --namespace ns | grep -q '^slow'; do :; done
+kill "${pids[-1]}" && wait "${pids[-1]}"
+wait "$waiter" || fail "a batch ends with the program that had the file open: $(cat slow.txt)"
+grep -qE '^([0-9]+) of \1 runs, 0 refused$' slow.txt || fail "a batch that another process went on with: $(cat slow.txt)"
+run 0 count left.db --namespace ns
+says "0 runs"
+
 # What is stuck, and why.
 run 0 start rest.db patient --id alone --queue nobody
 run 0 start work.db patient --id alone --queue nobody

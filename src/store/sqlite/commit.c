@@ -21,6 +21,8 @@
  * (store-S4 is checked against the number in memory, which only this connection can have changed). */
 #include "store/sqlite/sqlite_private.h"
 
+#include <stdio.h>
+
 enum { LOG_HEADER_LEN = 32, FRAME_HEADER_LEN = 24 };
 
 /* The greatest number in the journal; 0 if it is empty or there is none. */
@@ -291,9 +293,13 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
 
 hf_status hf_sqlite_shrink(hf_sqlite *store, hf_store_request *request)
 {
+    enum { PAGES_MAX = 256 };
     hf_op *op = &request->op;
     int64_t before = 0;
     int64_t after = 0;
+    char vacuum[64];
+    size_t pages = request->row_max > 0 && request->row_max < PAGES_MAX ? request->row_max : PAGES_MAX;
+    (void)snprintf(vacuum, sizeof vacuum, "PRAGMA incremental_vacuum(%zu)", pages);
     if (is_time_to_look(store) && is_gone(store)) {
         return give_up(store, op);
     }
@@ -302,7 +308,7 @@ hf_status hf_sqlite_shrink(hf_sqlite *store, hf_store_request *request)
         return HF_OK;
     }
     rc = rc == SQLITE_OK ? hf_sqlite_step_plain(store, HF_PLAIN_BEGIN, 0, NULL) : rc;
-    rc = rc == SQLITE_OK ? sqlite3_exec(store->db, "PRAGMA incremental_vacuum(256)", NULL, NULL, NULL) : rc;
+    rc = rc == SQLITE_OK ? sqlite3_exec(store->db, vacuum, NULL, NULL, NULL) : rc;
     rc = rc == SQLITE_OK ? hf_sqlite_step_plain(store, HF_PLAIN_FREE_COUNT, 0, &after) : rc;
     if (rc != SQLITE_OK) {
         hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot give space back");

@@ -49,17 +49,19 @@ void sim_rate_saw(sim_world *world, const sim_worker *worker, const hf_pb_poll_a
 {
     bool counts = world->knobs.rate > 0 && !world->is_healed && world->knobs.poison == 0;
     hf_str run_id = response->workflow_execution->run_id;
-    uint64_t task = hf_hash_bytes((uint64_t)response->attempt, run_id.data, run_id.len);
+    int64_t time = hf_pb_timestamp_time(response->started_time).ns;
+    /* One that comes again says when it came first. Its attempt may be another by then: a reset counts from 1. */
+    uint64_t task = hf_hash_bytes((uint64_t)time, run_id.data, run_id.len);
     task = hf_hash_bytes(task, response->activity_id.data, response->activity_id.len);
     for (size_t i = 0; i < world->given.count; i++) {
-        counts = counts && world->given.items[i].task != task; /* one that comes again says when it came first */
+        counts = counts && world->given.items[i].task != task;
     }
     if (counts && !world->knobs.has_clock_steps) {
         sim_given *given = SIM_PUSH(&world->given);
         given->task = task;
         given->queue = worker != NULL ? worker->queue : -1;
         given->opened = world->opened;
-        given->time = hf_pb_timestamp_time(response->started_time).ns;
+        given->time = time;
     }
 }
 

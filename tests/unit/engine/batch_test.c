@@ -4,6 +4,7 @@
 #include "engine/operations.h"
 #include "fixture.h"
 #include "inspect/ended.h"
+#include "inspect/find.h"
 
 #include <stdio.h>
 
@@ -194,6 +195,28 @@ static void figures_say_how_far_they_are(void **state)
     assert_int_equal(hf_ended_look(&op, rig.store, hf_rig_heap, rig.now.wall, note_progress, &figures), HF_OK);
     assert_int_equal(told_last, HF_FIND_TOLD);
     assert_int_equal(figures.runs, 0);
+}
+
+static void fail_if_looked_at(uint64_t looked)
+{
+    fail_msg("%llu runs were looked at", (unsigned long long)looked);
+}
+
+/* A namespace that is not there needs no look at the runs. */
+static void a_list_of_an_unknown_namespace_looks_at_no_run(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.mem_max = 1, .trim_count = 1});
+    start_many(HF_FIND_TOLD + 3);
+    hf_rig_restart(&rig);
+    hf_op op;
+    hf_op_init(&op);
+    hf_look *look = NULL;
+    hf_find find = {.namespace_ = HF_STR("nowhere"), .query = HF_STR(""), .progress = fail_if_looked_at};
+    assert_int_equal(hf_look_open(&op, hf_rig_heap, rig.store, &look), HF_OK);
+    assert_int_equal(hf_find_runs(&op, look, rig.store, hf_rig_heap, &find), HF_ERR_NOT_FOUND);
+    hf_look_close(look);
 }
 
 /* ---- Portions, crashes, stops ------------------------------------------------------------------------------------------- */
@@ -433,6 +456,37 @@ static void a_namespace_goes_with_all_that_is_in_it(void **state)
     }
 }
 
+static void note_state(void *arg, const hf_pb_namespace_record *record)
+{
+    if (hf_str_equal(record->name, HF_STR("ns"))) {
+        *(int32_t *)arg = record->state;
+    }
+}
+
+/* A process that began to delete a namespace has ended: its file has runs that no service tells of. */
+static void a_look_at_rest_hides_a_namespace_that_goes(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.is_strict = true});
+    hf_rig_do(&rig, "register ns");
+    start_many(HF_OPERATION_PORTION + 5);
+    hf_rig_do(&rig, "nsdelete ns");
+    hf_op op;
+    hf_op_init(&op);
+    hf_look *look = NULL;
+    int32_t shown = 0;
+    uint64_t left = 0;
+    hf_find find = {.namespace_ = HF_STR("ns"), .query = HF_STR("")};
+    assert_int_equal(hf_look_open(&op, hf_rig_heap, rig.store, &look), HF_OK);
+    assert_int_equal(hf_find_namespaces(&op, rig.store, hf_rig_heap, note_state, &shown, NULL), HF_OK);
+    assert_int_equal(shown, HF_NAMESPACE_STATE_DELETED);
+    assert_int_equal(hf_look_count(&op, look, &left), HF_OK);
+    assert_true(left > 0);
+    assert_int_equal(hf_find_runs(&op, look, rig.store, hf_rig_heap, &find), HF_ERR_NOT_FOUND);
+    hf_look_close(look);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +499,7 @@ int main(void)
         TEST(controls_activities),
         TEST(an_operation_is_not_counted_with_runs),
         TEST(figures_have_the_records_of_streams),
+        TEST(a_list_of_an_unknown_namespace_looks_at_no_run),
         TEST(figures_say_how_far_they_are),
         TEST(engine_O1_goes_in_portions),
         TEST(keeps_to_its_rate),
@@ -458,6 +513,7 @@ int main(void)
         TEST(bad_requests_are_named),
         TEST(only_so_many_at_a_time),
         TEST(a_namespace_goes_with_all_that_is_in_it),
+        TEST(a_look_at_rest_hides_a_namespace_that_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
