@@ -167,9 +167,92 @@ static const hf_route OWN[] = {
      .ends_with_door = true},
 };
 
-_Static_assert(HF_COUNT_OF(OWN) <= HF_ROUTES_OWN_MAX, "counters have room for them");
+/* ---- Other names ---------------------------------------------------------------------------------------------------------- */
 
-static hf_route ROUTES[HF_METHOD_COUNT + HF_COUNT_OF(OWN)];
+/* Newer clients, and Temporal's command line tool, change an activity by methods that name the workflow by its id. Without one they mean an
+ * activity of its own, and such are not here. */
+
+static hf_pb_workflow_execution *execution_of(hf_arena *arena, hf_str workflow_id, hf_str run_id)
+{
+    hf_pb_workflow_execution *execution = workflow_id.len > 0 ? HF_ARENA_NEW(arena, hf_pb_workflow_execution) : NULL;
+    if (execution != NULL) {
+        execution->workflow_id = workflow_id;
+        execution->run_id = run_id;
+    }
+    return execution;
+}
+
+/* The request of the method with what all four have; `from` and `to` are the requests. */
+#define TRANSLATE(METHOD, method)                                                               \
+    hf_pb_##method##_request *to = HF_ARENA_NEW(arena, hf_pb_##method##_request);               \
+    hf_pb_workflow_execution *execution = execution_of(arena, from->workflow_id, from->run_id); \
+    if (to == NULL || execution == NULL) {                                                      \
+        return NULL;                                                                            \
+    }                                                                                           \
+    to->namespace = from->namespace;                                                            \
+    to->execution = execution;                                                                  \
+    to->identity = from->identity;                                                              \
+    to->activity_case = HF_PB_##METHOD##_REQUEST_ID;                                            \
+    to->id = from->activity_id
+
+static void *pause_of(hf_arena *arena, const void *request)
+{
+    const hf_pb_pause_activity_execution_request *from = request;
+    TRANSLATE(PAUSE_ACTIVITY, pause_activity);
+    to->reason = from->reason;
+    to->request_id = from->request_id;
+    return to;
+}
+
+static void *unpause_of(hf_arena *arena, const void *request)
+{
+    const hf_pb_unpause_activity_execution_request *from = request;
+    TRANSLATE(UNPAUSE_ACTIVITY, unpause_activity);
+    to->jitter = from->jitter;
+    return to;
+}
+
+static void *reset_of(hf_arena *arena, const void *request)
+{
+    const hf_pb_reset_activity_execution_request *from = request;
+    TRANSLATE(RESET_ACTIVITY, reset_activity);
+    to->keep_paused = from->keep_paused;
+    to->jitter = from->jitter;
+    to->restore_original_options = from->restore_original_options;
+    to->reset_heartbeat = from->reset_heartbeat;
+    return to;
+}
+
+static void *options_of(hf_arena *arena, const void *request)
+{
+    const hf_pb_update_activity_execution_options_request *from = request;
+    TRANSLATE(UPDATE_ACTIVITY_OPTIONS, update_activity_options);
+    to->activity_options = from->activity_options;
+    to->update_mask = from->update_mask;
+    to->restore_original = from->restore_original;
+    return to;
+}
+
+#define OTHER_NAME(text, METHOD, stem, with)                                                                          \
+    {                                                                                                                 \
+        .service = WORKFLOW_SERVICE, .name = text, .kind = HF_ROUTE_SERVICE, .method = METHOD,                        \
+        .request_type = &hf_pb_##stem##_request_type, .response_type = &hf_pb_##stem##_response_type, .roles = WRITE, \
+        .translate = with                                                                                             \
+    }
+
+static const hf_route OTHERS[] = {
+    OTHER_NAME("PauseActivityExecution", HF_METHOD_PAUSE_ACTIVITY, pause_activity_execution, pause_of),
+    OTHER_NAME("UnpauseActivityExecution", HF_METHOD_UNPAUSE_ACTIVITY, unpause_activity_execution, unpause_of),
+    OTHER_NAME("ResetActivityExecution", HF_METHOD_RESET_ACTIVITY, reset_activity_execution, reset_of),
+    OTHER_NAME("UpdateActivityExecutionOptions", HF_METHOD_UPDATE_ACTIVITY_OPTIONS, update_activity_execution_options,
+               options_of),
+};
+
+/* ---- All of them ------------------------------------------------------------------------------------------------------------ */
+
+_Static_assert(HF_COUNT_OF(OWN) + HF_COUNT_OF(OTHERS) <= HF_ROUTES_OWN_MAX, "counters have room for them");
+
+static hf_route ROUTES[HF_METHOD_COUNT + HF_COUNT_OF(OWN) + HF_COUNT_OF(OTHERS)];
 static size_t route_count;
 
 /* Made once, before there are threads that look: hf_routes is called first by hf_door_open. */
@@ -198,6 +281,9 @@ static void fill(void)
     }
     for (size_t i = 0; i < HF_COUNT_OF(OWN); i++) {
         ROUTES[route_count++] = OWN[i];
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(OTHERS); i++) {
+        ROUTES[route_count++] = OTHERS[i];
     }
     hf_assert(route_count <= HF_COUNT_OF(ROUTES));
 }

@@ -7,7 +7,7 @@
 
 #include "service/service.h"
 
-enum { HF_ROUTES_OWN_MAX = 8 }; /* routes that are not methods of hf_service */
+enum { HF_ROUTES_OWN_MAX = 8 }; /* routes that are not methods of hf_service, or other names of such */
 
 /* What a credential may do in a namespace. A set. */
 typedef enum hf_role {
@@ -37,6 +37,9 @@ typedef struct hf_route {
     bool is_poll;        /* waits for a task or an event: answered a little before its caller's deadline */
     bool ends_with_door; /* waits for others: ends at once when the server stops, for then nothing comes any more */
     bool is_of_tests;    /* only of a door whose service has a clock for tests */
+    /* Another name for the method: makes its request, in the arena; the answers have the same bytes. NULL result: what is asked for is not
+     * here, or there is no memory. NULL = the request is the method's own. */
+    void *(*translate)(hf_arena *arena, const void *request);
 } hf_route;
 
 /* All routes; `*ret_count` of them. */

@@ -130,5 +130,13 @@ export const activities = {
     error.name = 'TypeError';
     throw error;
   },
+  text: async (len) => 'x'.repeat(len),
+  // Fails after a heartbeat with that many bytes; the next attempt sees all of them.
+  keepsLarge: async (len) => {
+    const { heartbeatDetails, attempt } = activityInfo();
+    if (attempt > 1) return [attempt, heartbeatDetails.length];
+    Context.current().heartbeat('x'.repeat(len));
+    throw new Error('after a heartbeat');
+  },
   bytes: async (len) => new Uint8Array(len).fill(7),
 };

@@ -21,7 +21,7 @@ const MASKS = [
   [/"(historySizeBytes|stateTransitionCount|durationMillis|taskId|version|sizeBytes|historyLength)": "?\d+"?/g, '"$1": N'],
   [/"(lastAccessTime|latestTime|tasksAddRate|tasksDispatchRate|approximateBacklogAge)": [^,\n]*/g, '"$1": N'],
   [/^(\s*(HistorySize|StateTransitionCount|RunTime)) .*$/gm, '$1 N'],
-  [/^(\s*UNVERSIONED \S+ \d+ \S+ ).*$/gm, '$1RATES'],
+  [/^(\s*UNVERSIONED +\S+ +\d+ +\S+) .*$/gm, '$1 RATES'],
   [/127\.0\.0\.1:\d+/g, 'ADDRESS'],
   [/\b\d+@[-\w.]+/g, 'WORKER'],
   [/[ \t]+/g, ' '],

@@ -577,3 +577,71 @@ export async function nestedScopes() {
   await rest;
   return out;
 }
+
+// ---- Edges ------------------------------------------------------------------------------------------------------------------
+
+export async function oddTimers() {
+  await wf.sleep(0);
+  await wf.sleep(-5);
+  const scope = new wf.CancellationScope();
+  const long = scope.run(() => wf.sleep('36500 days'));
+  await wf.sleep(1);
+  scope.cancel();
+  return ['slept', 'slept', await long.catch((e) => (wf.isCancellation(e) ? 'canceled' : 'wrong'))];
+}
+
+export async function gatedUpdate() {
+  let isOpen = false;
+  let isDone = false;
+  wf.setHandler(put, () => void (isOpen = true));
+  wf.setHandler(done, () => void (isDone = true));
+  wf.setHandler(wf.defineUpdate('gated'), async (x) => {
+    await wf.condition(() => isOpen);
+    return x + 1;
+  });
+  await wf.condition(() => isDone);
+}
+
+export async function counts(total, runs) {
+  let [isNext, isDone] = [false, false];
+  wf.setHandler(wf.defineUpdate('count'), (n) => (total += n));
+  wf.setHandler(put, () => void (isNext = true));
+  wf.setHandler(done, () => void (isDone = true));
+  await wf.condition(() => isNext || isDone);
+  if (isDone) return [total, runs];
+  await wf.continueAsNew(total, runs + 1);
+}
+
+export async function draws() {
+  const before = wf.uuid4();
+  await wf.sleep(5);
+  return [before, wf.uuid4()];
+}
+
+export async function largeHeartbeat(len) {
+  return await wf.proxyActivities({ startToCloseTimeout: '60s', heartbeatTimeout: '60s', retry: RETRY }).keepsLarge(len);
+}
+
+export async function heavy(count, len) {
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += (await plain.text(len)).length;
+  return sum;
+}
+
+export async function failsUpdates() {
+  let isDone = false;
+  let count = 0;
+  wf.setHandler(done, () => void (isDone = true));
+  wf.setHandler(wf.defineUpdate('fails'), async (kind) => {
+    count++;
+    if (kind === 'application') throw wf.ApplicationFailure.create({ message: 'no', type: 'Own', details: [1] });
+    if (kind === 'activity') await once.failForGood('no');
+    if (kind === 'child') await wf.executeChild('failureChain');
+    const scope = new wf.CancellationScope();
+    const sleeping = scope.run(() => wf.sleep('1 hour'));
+    scope.cancel();
+    await sleeping;
+  });
+  await wf.condition(() => isDone);
+  return count;
+}

@@ -135,7 +135,7 @@ void hf_permit_note(hf_stream *stream)
     if (call->status != HF_OK || call->response == NULL || stream->token_len != HF_KEY_LEN) {
         return;
     }
-    hf_str namespace_ = hf_request_namespace(stream->route->request_type, call->request);
+    hf_str namespace_ = hf_request_namespace(hf_method_info_of(call->method)->request_type, call->request);
     if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
         note(stream, namespace_, ((const hf_pb_poll_workflow_task_queue_response *)call->response)->workflow_execution);
     } else if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {

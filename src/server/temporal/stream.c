@@ -432,30 +432,47 @@ static bool is_within_rate(hf_stream *stream, hf_str namespace_)
     return false;
 }
 
+/* False: the stream was answered. */
+static bool translate(hf_stream *stream, void **request)
+{
+    if (stream->route->translate == NULL) {
+        return true;
+    }
+    *request = stream->route->translate(&stream->arena, *request);
+    if (*request == NULL && stream->arena.status != HF_OK) {
+        hf_answer_status(stream, HF_GRPC_RESOURCE_EXHAUSTED, "no memory for the request", NULL, NULL);
+    } else if (*request == NULL) {
+        hf_answer_status(stream, HF_GRPC_UNIMPLEMENTED,
+                         "workflow_id is not set on request: there are no activities without a workflow here", NULL,
+                         NULL);
+    }
+    return *request != NULL;
+}
+
 static void ask(hf_stream *stream, hf_str bytes)
 {
     hf_link *link = stream->link;
     hf_door *door = link->door;
-    const hf_method_info *info = hf_method_info_of(stream->route->method);
+    const hf_route *route = stream->route;
     hf_op op;
     hf_op_init(&op);
     if (stream->until_ns != INT64_MAX && stream->until_ns <= now_of(stream)) { /* nobody waits for it any more */
         hf_answer_status(stream, HF_GRPC_DEADLINE_EXCEEDED, DEADLINE_WORDS, NULL, NULL);
         return;
     }
-    void *request = hf_arena_zero(&stream->arena, info->request_type->size, 16);
+    void *request = hf_arena_zero(&stream->arena, route->request_type->size, 16);
     hf_status status =
-        request != NULL ? hf_pb_decode(&op, info->request_type, bytes, &stream->arena, request) : HF_ERR_NOMEM;
+        request != NULL ? hf_pb_decode(&op, route->request_type, bytes, &stream->arena, request) : HF_ERR_NOMEM;
     if (status != HF_OK) {
         hf_answer_status(stream, status == HF_ERR_INVALID ? HF_GRPC_INVALID_ARGUMENT : HF_GRPC_RESOURCE_EXHAUSTED,
                          op.message[0] != '\0' ? op.message : "no memory for the request", NULL, NULL);
         return;
     }
-    if (!hf_permit_request(stream, info->request_type, request) ||
-        !is_within_rate(stream, hf_request_namespace(info->request_type, request))) {
+    if (!hf_permit_request(stream, route->request_type, request) ||
+        !is_within_rate(stream, hf_request_namespace(route->request_type, request)) || !translate(stream, &request)) {
         return;
     }
-    hf_call_init(&stream->call, stream->route->method, request, &stream->arena, on_done);
+    hf_call_init(&stream->call, route->method, request, &stream->arena, on_done);
     stream->call.state = stream;
     stream->call.timeout = poll_timeout(stream);
     stream->call.replays = !stream->is_person; /* to a person a history ends with what is written */

@@ -384,6 +384,103 @@ static void requests_may_be_compressed(void **state)
     run_rig(send_gzip, 1);
 }
 
+/* ---- Other names -------------------------------------------------------------------------------------------------------------- */
+
+/* The status of a call by its path. */
+static int ask_by_name(door_rig *rig, const char *path, const hf_pb_type *type, const void *request)
+{
+    hf_buf message;
+    unsigned char head[HF_GRPC_HEAD_LEN];
+    hf_buf_init(&message, rig->client.memory, SIZE_MAX / 2);
+    hf_pb_encode(type, request, &message);
+    hf_grpc_head(head, false, (uint32_t)message.len);
+    char *frame = hf_arena_zero(&rig->arena, sizeof head + message.len, 1);
+    memcpy(frame, head, sizeof head);
+    memcpy(frame + sizeof head, message.data, message.len);
+    h2_call *call = h2_begin(&rig->client, path, NULL, frame, sizeof head + message.len);
+    h2_wait(call);
+    int status = call->status;
+    h2_free(call);
+    hf_buf_deinit(&message);
+    return status;
+}
+
+/* A run "w1" with an activity "a". */
+static void schedule_an_activity(door_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_request poll = poll_of();
+    hf_pb_poll_workflow_task_queue_response task = {0};
+    hf_pb_activity_type type = {.name = HF_STR("act")};
+    hf_pb_schedule_activity_task_command_attributes attrs = {.activity_id = HF_STR("a"),
+                                                             .activity_type = &type,
+                                                             .task_queue = (hf_pb_task_queue *)(uintptr_t)&QUEUE,
+                                                             .start_to_close_timeout =
+                                                                 hf_pb_duration_of(hf_seconds(10))};
+    hf_pb_command command = {.command_type = HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
+                             .attributes_case = HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                             .schedule_activity_task_command_attributes = &attrs};
+    start(rig, "w1");
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &poll, &rig->arena, &task) == HF_GRPC_OK);
+    hf_pb_respond_workflow_task_completed_request answer = {
+        .namespace = HF_STR("default"), .task_token = task.task_token, .commands = {&command, 1}};
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &answer, &rig->arena, NULL) == HF_GRPC_OK);
+}
+
+static const hf_pb_pending_activity_info *the_activity(door_rig *rig)
+{
+    static hf_pb_describe_workflow_execution_response described;
+    hf_pb_workflow_execution run = {.workflow_id = HF_STR("w1")};
+    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("default"), .execution = &run};
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &rig->arena, &described) ==
+             HF_GRPC_OK);
+    HF_CHECK(described.pending_activities.count == 1);
+    return &described.pending_activities.items[0];
+}
+
+static void change_an_activity(door_rig *rig)
+{
+    hf_str workflow_id = HF_STR("w1");
+    schedule_an_activity(rig);
+    hf_pb_pause_activity_execution_request pause = {.namespace = HF_STR("default"),
+                                                    .workflow_id = workflow_id,
+                                                    .activity_id = HF_STR("a"),
+                                                    .reason = HF_STR("why")};
+    const hf_pb_type *pause_type = &hf_pb_pause_activity_execution_request_type;
+    HF_CHECK(ask_by_name(rig, SERVICE "PauseActivityExecution", pause_type, &pause) == HF_GRPC_OK);
+    HF_CHECK(the_activity(rig)->paused);
+    hf_pb_unpause_activity_execution_request unpause = {
+        .namespace = HF_STR("default"), .workflow_id = workflow_id, .activity_id = HF_STR("a")};
+    HF_CHECK(ask_by_name(rig, SERVICE "UnpauseActivityExecution", &hf_pb_unpause_activity_execution_request_type,
+                         &unpause) == HF_GRPC_OK);
+    HF_CHECK(!the_activity(rig)->paused);
+    hf_pb_reset_activity_execution_request reset = {
+        .namespace = HF_STR("default"), .workflow_id = workflow_id, .activity_id = HF_STR("a")};
+    HF_CHECK(ask_by_name(rig, SERVICE "ResetActivityExecution", &hf_pb_reset_activity_execution_request_type, &reset) ==
+             HF_GRPC_OK);
+    hf_str path = HF_STR("start_to_close_timeout");
+    hf_pb_field_mask mask = {.paths = {&path, 1}};
+    hf_pb_activity_options options = {.start_to_close_timeout = hf_pb_duration_of(hf_seconds(33))};
+    hf_pb_update_activity_execution_options_request update = {.namespace = HF_STR("default"),
+                                                              .workflow_id = workflow_id,
+                                                              .activity_id = HF_STR("a"),
+                                                              .activity_options = &options,
+                                                              .update_mask = &mask};
+    HF_CHECK(ask_by_name(rig, SERVICE "UpdateActivityExecutionOptions",
+                         &hf_pb_update_activity_execution_options_request_type, &update) == HF_GRPC_OK);
+    HF_CHECK(hf_pb_duration_span(the_activity(rig)->activity_options->start_to_close_timeout).ns == hf_seconds(33).ns);
+
+    pause.activity_id = HF_STR("b");
+    HF_CHECK(ask_by_name(rig, SERVICE "PauseActivityExecution", pause_type, &pause) == HF_GRPC_NOT_FOUND);
+    pause.workflow_id = HF_STR(""); /* one without a workflow */
+    HF_CHECK(ask_by_name(rig, SERVICE "PauseActivityExecution", pause_type, &pause) == HF_GRPC_UNIMPLEMENTED);
+}
+
+static void activities_are_changed_by_the_names_of_newer_clients(void **state)
+{
+    (void)state;
+    run_rig(change_an_activity, 1);
+}
+
 /* ---- Tasks that nobody takes ------------------------------------------------------------------------------------------------ */
 
 /* The first poll is reset; whenever the task comes, the second poll gets it. */
@@ -880,6 +977,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(what_is_wrong_is_refused_in_known_words),
     cmocka_unit_test(failures_carry_details),
     cmocka_unit_test(requests_may_be_compressed),
+    cmocka_unit_test(activities_are_changed_by_the_names_of_newer_clients),
     cmocka_unit_test(server_D3_a_task_whose_poll_is_gone_goes_to_another),
     cmocka_unit_test(the_stop_answers_polls_and_tells_watchers),
     cmocka_unit_test(the_stop_does_not_wait_for_polls_that_come_in_it),
