@@ -476,7 +476,7 @@ static int check_words(sim *s)
 /* The first play, which is not disturbed, has failed. */
 static void tell_plain(sim *s)
 {
-    bool waits = strncmp(s->plain.outcome, "waits", 5) == 0;
+    bool waits = strncmp(s->plain.outcome, "waits", 5) == 0 && strstr(s->plain.outcome, "no worker polls") == NULL;
     const char *help = "Name the signals that it needs: --signal NAME or --signal NAME=JSON, in their order.";
     s->findings = 1;
     if (s->is_json) {
