@@ -23,6 +23,8 @@
     X(HF_UPSET_SIGNAL, "signal", true, "a signal comes before answer %d")                                              \
     X(HF_UPSET_ORDER, "order", true, "activities that run at the same time end in the reverse order")                  \
     X(HF_UPSET_FAIL, "fail", false, "activity %d (in the order of their beginnings) fails for good, and does nothing") \
+    X(HF_UPSET_FAIL_TWO, "fail-two", false,                                                                            \
+      "activity %d (in the order of their beginnings) and the next one fail for good, and do nothing")                 \
     X(HF_UPSET_CANCEL, "cancel", false, "the run is canceled before answer %d")                                        \
     X(HF_UPSET_STORM, "storm", true, "evictions, deaths and early signals by seed %d")
 
@@ -66,11 +68,17 @@ typedef struct hf_gate {
     struct {
         uint64_t hash;            /* of the token */
         int number;               /* of the activity */
+        int begun;                /* hf_trial_begun */
     } tokens[HF_GATE_TOKENS_MAX]; /* that were given to the worker; a ring */
     unsigned token_count;
 } hf_gate;
 
 void hf_gate_init(hf_gate *gate, hf_env *env, hf_service *behind, hf_upset upset, uint64_t seed);
+/* Which activity it is by the order in which the engine handed them out, from 1, which is the same in each play; 0 = unknown. The threads of
+ * those that run at the same time begin in any order. */
+int hf_gate_begun(hf_str token);
+/* In a process that follows one that died: this many activities are handed out again. */
+void hf_gate_expect(hf_gate *gate, int activities);
 /* Lets the answer pass at which it pauses. */
 void hf_gate_go_on(hf_gate *gate);
 /* Now and then: lets one of the answers that it keeps pass, if no other is to be expected. They pass in the order in which the activities were
@@ -80,6 +88,8 @@ void hf_gate_look(hf_gate *gate);
 void hf_gate_shut(hf_gate *gate);
 /* Waits until no thread is in it. The worker has ended. */
 void hf_gate_deinit(hf_gate *gate);
+
+int hf_trial_begun(void); /* play.c: counts an activity that begins; its number */
 
 /* ---- play.c ------------------------------------------------------------------------------------------------------------------ */
 
@@ -102,6 +112,7 @@ typedef struct hf_play_plan {
 typedef struct hf_play_result {
     bool has_ended;                 /* the run is closed */
     bool is_success;                /* and completed */
+    bool has_lost;                  /* a death has used up the last attempt of an activity */
     char outcome[HF_PLAY_TEXT_LEN]; /* "completed {...}", "failed Type: sentence", "waits: sentence" */
     char before[HF_PLAY_TEXT_LEN];  /* the world before the play ... */
     char after[HF_PLAY_TEXT_LEN];   /* ... and after it; empty = the plugin does not tell */

@@ -41,11 +41,17 @@ finds counter 'not deterministic'
 finds race 'reverse order'
 finds early 'a signal comes with the start' --signal address
 finds crash 'Aborted'
+finds silent 'activity 2 .* and the next one fail for good, and do nothing: it ends as if nothing had failed, and leaves another world'
 
 "$holdfast" sim --plugin "$fine" order --input '{"item": "kelp"}' --signal 'address="harbour 1"' --seeds 10 >fine.txt 2>&1 ||
     fail "fine: $(cat fine.txt)"
 grep -q ' 0 failed$' fine.txt || fail "fine: $(cat fine.txt)"
 cat fine.txt
+
+# A death uses up the only attempt of an activity, which is no fault of the workflow; and plays with activities at the same time are repeatable.
+"$holdfast" sim --plugin "$fine" once --seeds 10 --verbose >once.txt 2>&1 || fail "once: $(cat once.txt)"
+"$holdfast" sim --plugin "$fine" once --seeds 10 --verbose >again.txt 2>&1 || fail "once again: $(cat again.txt)"
+diff <(grep -v 'plays in' once.txt) <(grep -v 'plays in' again.txt) || fail "the same plays have other outcomes"
 
 ! grep -q 'note:' fine.txt || fail "fine: $(cat fine.txt)"
 
