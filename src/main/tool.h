@@ -174,6 +174,10 @@ void hf_input_free(hf_input *input);
 int hf_complain(int code, const char *format, ...) HF_PRINTF(2, 3);
 /* One line of progress that writes over itself; only on a terminal. NULL ends it. */
 void hf_progress(const char *format, ...) HF_PRINTF(1, 2);
+/* The same for one call that does not say how far it is: from its first second on "deleting a: 2 s" is shown, until the end. Not nested. `of` may
+ * be NULL. */
+void hf_wait_begin(const char *what, const char *of);
+void hf_wait_end(void);
 /* Whether a second has passed since the first call of this. What is over sooner needs no progress. */
 bool hf_takes_long(void);
 /* Progress of a walk over runs, if that takes long. */

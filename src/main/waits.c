@@ -215,6 +215,8 @@ void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_
     if (view->buffered_count > 0) {
         hf_buf_putf(w->out, "  the worker's answer to a workflow task: %zu events are recorded after it\n",
                     view->buffered_count);
+        put_crashes(w,
+                    w->task == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED ? view->crashes : 0); /* else they are told above */
     }
     if (w->asked_id != 0) {
         hf_buf_putf(w->out,

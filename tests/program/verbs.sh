@@ -106,6 +106,12 @@ script() # TARGET
 0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'"
 0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'" --current
 0 terminate $target one --reason 'once more'
+0 start $target patient --id twice --queue nobody
+0 terminate $target twice
+0 start $target patient --id twice --queue nobody
+0 delete $target twice
+0 list $target "WorkflowId = 'twice'"
+0 list $target "WorkflowId = 'twice'" --current
 0 why $target one
 4 why $target nobody
 0 reset $target two
@@ -137,6 +143,8 @@ script() # TARGET
 0 batch start $target calm unpause-activities --id two --activity-type buy
 2 batch start $target other terminate
 2 batch start $target other terminate "WorkflowId = 'two'" --id two
+2 batch start $target other terminate ''
+2 batch start $target other terminate "WorkflowId = 'two'" --rate inf
 2 batch start $target other terminate --ids two
 2 batch start $target other terminate --ids @nowhere.txt
 2 batch start $target other terminate --ids @empty.txt
@@ -210,6 +218,8 @@ cat rest.txt
 grep -A1 '^\$ cancel .* one$' rest.txt | grep -q 'one had ended already (Terminated), so nothing was canceled' ||
     fail "a cancel of a run that has ended is silent"
 [[ $(grep -c '^holdfast: one has ended already$' rest.txt) == 2 ]] || fail "a terminate or signal does not name the run that has ended"
+grep -A1 "'twice'\" --current$" rest.txt | grep -q 'no runs fit' || fail "an older run is the current one of an id whose newest was deleted"
+words=$(grep -E '^holdfast: (.* )?(hf_|\.[a-z_]+ )' rest.txt) && fail "names of C on the command line: $words"
 [[ $(grep -c 'had ended already' rest.txt) == 1 ]] || fail "a cancel of a run that goes on says that it has ended"
 
 # A list of ids from stdin, with a run that is not the current one.
@@ -486,6 +496,16 @@ if type -P script >/dev/null; then
     while IFS= read -r line; do
         ((${#line} <= 40)) || fail "a line of ${#line} columns on a terminal of 40: $line"
     done <<<"$out"
+
+    # What takes longer than a second tells how long, here because the program that has the file open stands still.
+    work sqlite:still.db '' still
+    for words in 'delete still.db nobody --all' 'count still.db' 'list still.db' 'db stats still.db'; do
+        kill -STOP "${pids[-1]}"
+        command script -qefc "'$holdfast' $words" /dev/null </dev/null >still.txt & waiter=$!
+        await still.txt '[a-z]: [1-9][0-9]* s'
+        kill -CONT "${pids[-1]}"
+        wait "$waiter" || [[ $words == delete* && $? == 4 ]] || fail "holdfast $words: $(cat still.txt)"
+    done
 fi
 run 0 list work.db
 [[ $out != *$'\033['* ]] || fail "colours in a pipe: $out"

@@ -1,7 +1,8 @@
 /* Queries: a caller asks a workflow's code, and nothing changes. Nothing is written, either: a query is part of hf_unwritten.
  *
  *                                a workflow task starts
- *     QueryWorkflow --> buffered ----------------------> attached      answered in its completion, or buffered again when it ends
+ *     QueryWorkflow --> buffered ----------------------> attached      answered in its completion, or buffered again when it ends;
+ *          |                |                                          failed if the task does as not deterministic
  *          |                | no workflow task is pending
  *          |                v              a poller
  *          +------------> waiting -----------------------> taken       answered by RespondQueryTaskCompleted
@@ -370,6 +371,27 @@ void hf_queries_answered(hf_core *core, hf_run *run, const hf_pb_respond_workflo
                 take_answer(core, run, query, entry->value);
                 break;
             }
+        }
+    }
+}
+
+void hf_queries_refuse_attached(hf_core *core, hf_run *run, hf_pb_failure *failure)
+{
+    hf_pb_workflow_query_result result = {
+        .result_type = HF_QUERY_RESULT_TYPE_FAILED,
+        .error_message =
+            failure != NULL ? failure->message : HF_STR("the code of the workflow does not fit its history"),
+        .failure = failure,
+    };
+    if (HF_SLOT(run)->unwritten == NULL) {
+        return;
+    }
+    HF_LIST_EACH(node, &HF_SLOT(run)->unwritten->queries)
+    {
+        hf_query *query = HF_CONTAINER(node, hf_query, link);
+        if (query->state == QUERY_ATTACHED && core->status == HF_OK) {
+            HF_PROBE(core, HF_PROBE_QUERY_CONFLICT);
+            take_answer(core, run, query, &result);
         }
     }
 }

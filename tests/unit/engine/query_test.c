@@ -90,6 +90,14 @@ GOLDEN(a_query_of_a_failed_task_goes_with_the_next,
                    "9 WorkflowTaskScheduled attempt=2\n10 WorkflowTaskStarted scheduled=9\n"
                    "11 WorkflowTaskCompleted scheduled=9 started=10\n")
 
+/* 24: not deterministic. Whoever has other code fails it in the same way. */
+GOLDEN(a_query_of_a_task_whose_code_does_not_fit_fails_at_once,
+       "start wf; poll; complete; signal wf s; query wf q; poll says=/1/0; query wf late as=z; fail cause=24 input=1;"
+       "is q => invalid; is z => parked; poll says=/1/0; complete answer=fine; is z says=fine",
+       SECOND_TASK "8 WorkflowTaskFailed scheduled=6 started=7 NonDeterministicError\n"
+                   "9 WorkflowTaskScheduled attempt=2\n10 WorkflowTaskStarted scheduled=9\n"
+                   "11 WorkflowTaskCompleted scheduled=9 started=10\n")
+
 GOLDEN(the_task_that_answers_may_close_the_run,
        "start wf; poll; complete; signal wf s; query wf q; poll; complete answer=fine done; is q says=fine",
        SECOND_TASK "8 WorkflowTaskCompleted scheduled=6 started=7\n9 WorkflowExecutionCompleted\n")
@@ -119,6 +127,19 @@ static void a_query_that_fails_tells_why(void **state)
     assert_true(hf_str_equal(detail->failure->message, HF_STR("oops")));
     hf_rig_do(&rig, "signal wf s; query wf q; poll; complete answerfail=no; is q => invalid");
     message_is("q", HF_ERR_INVALID, "no");
+}
+
+static void a_query_that_the_changed_code_refuses_tells_why(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete; signal wf s; query wf q; poll; fail cause=24 input=1; is q => invalid");
+    message_is("q", HF_ERR_INVALID, "no luck");
+    const hf_pb_query_failed_failure *detail = hf_rig_slot(&rig, "q")->call.detail;
+    assert_ptr_equal(hf_rig_slot(&rig, "q")->call.detail_type, &hf_pb_query_failed_failure_type);
+    assert_true(hf_str_equal(detail->failure->message, HF_STR("no luck")));
+    hf_rig_do(&rig, "query wf q; poll; fail cause=24; is q => invalid"); /* without a failure */
+    message_is("q", HF_ERR_INVALID, "the code of the workflow does not fit its history");
+    assert_null(HF_SLOT(hf_run_find(rig.core, 1))->unwritten);
 }
 
 static void a_run_without_a_task_is_not_ready(void **state)
@@ -203,9 +224,11 @@ int main(void)
         TEST(a_task_that_is_handed_out_again_has_no_later_queries),
         TEST(a_query_that_its_task_does_not_answer_gets_its_own),
         TEST(a_query_of_a_failed_task_goes_with_the_next),
+        TEST(a_query_of_a_task_whose_code_does_not_fit_fails_at_once),
         TEST(the_task_that_answers_may_close_the_run),
         TEST(a_query_outlives_its_run),
         TEST(a_query_that_fails_tells_why),
+        TEST(a_query_that_the_changed_code_refuses_tells_why),
         TEST(a_run_without_a_task_is_not_ready),
         TEST(a_query_of_a_failing_task_fails_fast),
         TEST(a_query_is_rejected_by_its_condition),

@@ -80,6 +80,53 @@ static void names_do_not_command_the_terminal(void **state)
     hf_buf_deinit(&history);
 }
 
+/* Signals are recorded only when the workflow task is answered, and it never is: all the more the crashes must be told. */
+static void crashes_are_told_beside_buffered_events(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf history;
+    hf_buf text;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    put_history(&history);
+    hf_pb_task_queue queue = {.name = HF_STR("q")};
+    hf_pb_workflow_task_scheduled_event_attributes scheduled = {.task_queue = &queue};
+    hf_pb_history_event third = {
+        .event_id = 3,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_SCHEDULED_EVENT_ATTRIBUTES,
+        .workflow_task_scheduled_event_attributes = &scheduled,
+    };
+    put(&history, &third);
+    hf_pb_workflow_task_started_event_attributes started = {.scheduled_event_id = 3};
+    hf_pb_history_event fourth = {
+        .event_id = 4,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_STARTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_STARTED_EVENT_ATTRIBUTES,
+        .workflow_task_started_event_attributes = &started,
+    };
+    put(&history, &fourth);
+    hf_run_view view = {
+        .workflow_id = HF_STR("wf"),
+        .run_id = HF_STR("run"),
+        .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+        .history = hf_str_of_len(history.data, history.len),
+        .is_at_rest = true,
+        .crashes = 2,
+    };
+    for (size_t buffered = 0; buffered < 2; buffered++) {
+        view.buffered_count = buffered;
+        text.len = 0;
+        assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
+        assert_non_null(
+            strstr(hf_buf_text(&text), "the program ended 2 times in a row while it had this task in hand"));
+    }
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+}
+
 static void a_long_text_is_cut_between_characters(void **state)
 {
     (void)state;
@@ -525,6 +572,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),
     cmocka_unit_test(what_a_codec_made_is_shown_with_its_encoding),
+    cmocka_unit_test(crashes_are_told_beside_buffered_events),
     cmocka_unit_test(a_long_text_is_cut_between_characters),
     cmocka_unit_test(names_do_not_command_the_terminal),
 };
