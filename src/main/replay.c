@@ -198,7 +198,9 @@ static int tell(tally *t, bool is_replayed, int code)
     if (is_replayed && !t->is_json) {
         (void)printf("%d %s replayed: %d the same, %d differ", t->same + t->differ,
                      t->same + t->differ == 1 ? "history" : "histories", t->same, t->differ);
-        (void)printf(t->unknown > 0 ? "; %d of workflows that the plugin does not have" : "", t->unknown);
+        if (t->unknown > 0) {
+            (void)printf("; %d of workflows that the plugin does not have", t->unknown);
+        }
         (void)printf(t->ended > 0 ? "; %d ended %s left out: --all replays those, too\n" : "\n", t->ended,
                      t->ended == 1 ? "run was" : "runs were");
     }
