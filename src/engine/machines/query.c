@@ -15,7 +15,7 @@
  * task was completed there is no code to ask.
  *
  * A query's own task is in the sticky queue first, where the worker has the run and needs no history. If that queue has no poller, or its worker
- * does not answer, any worker gets it, with the whole history.
+ * does not answer, any worker gets it, with the whole history. A query ends with its caller, and when its run is deleted.
  *
  * engine-Q2  A query is attached only to a workflow task that starts after it came.
  * engine-Q3  A query has a task of its own only while its run is closed, or had no workflow task when it got it. */
@@ -403,6 +403,10 @@ void hf_queries_settle(hf_core *core, hf_run *run, hf_unwritten *unwritten)
     HF_LIST_EACH(node, &unwritten->queries)
     {
         hf_query *query = HF_CONTAINER(node, hf_query, link);
+        if (run->deleting != HF_DELETING_NOT && core->status == HF_OK) { /* no call reaches the run any more */
+            hf_call_fail(core, end(core, run, query), HF_ERR_NOT_FOUND, "there is no such run: it was deleted");
+            continue;
+        }
         if (query->state == QUERY_ATTACHED && hf_wft_state_now(run) != HF_WFT_STARTED) {
             query->state = QUERY_BUFFERED; /* its task has ended without an answer */
         }

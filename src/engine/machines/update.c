@@ -168,7 +168,8 @@ static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_upda
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "update \"%.*s\" not found", HF_STR_ARGS(id));
     } else if (was_rejected) {
         hf_pb_history_event event;
-        if (hf_event_for_call(core, call, run, update->admitted_id, &event)) {
+        if (hf_event_for_call(core, call, run, update->admitted_id, HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED,
+                              &event)) {
             const hf_pb_request *request = event.workflow_execution_update_admitted_event_attributes->request;
             if (has_room(core, call, run, hf_message_len(core, &hf_pb_request_type, request))) {
                 HF_PROBE(core, HF_PROBE_UPDATE_ADMITTED);
@@ -190,7 +191,8 @@ static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_updat
         of_admitted(core, call, run, update, stage, is_new);
     } else if (update->completed_id != 0) {
         hf_pb_history_event event;
-        if (hf_event_for_call(core, call, run, update->completed_id, &event)) {
+        if (hf_event_for_call(core, call, run, update->completed_id, HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
+                              &event)) {
             HF_PROBE(core, HF_PROBE_UPDATE_OUTCOME_READ);
             hf_update_tell(core, call, run, id, STAGE_COMPLETED,
                            event.workflow_execution_update_completed_event_attributes->outcome, is_new);

@@ -167,6 +167,19 @@ static void a_query_is_rejected_by_its_condition(void **state)
                     "query w2 q reject=3 says=rejected => answer; query wf q reject=3; poll; qanswer; is q says=fine");
 }
 
+/* Nobody may answer it any more, and the rows of the run do not stay because of it. */
+static void a_query_ends_with_the_deletion_of_its_run(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete; query wf one; query wf two as=two timeout=1h; poll as=k says=one/0/0;"
+                    "delete wf; is q => not_found; is two => not_found; qanswer of=k => not_found");
+    message_is("two", HF_ERR_NOT_FOUND, "there is no such run: it was deleted");
+    assert_int_equal(rig.core->deletions.count, 0);
+    hf_rig_do(&rig,
+              "start wf; query wf q; poll says=/1/0; delete wf; is q => not_found; complete answer=late => not_found");
+    assert_int_equal(rig.core->deletions.count, 0);
+}
+
 static void a_query_ends_with_its_caller(void **state)
 {
     (void)state;
@@ -232,6 +245,7 @@ int main(void)
         TEST(a_run_without_a_task_is_not_ready),
         TEST(a_query_of_a_failing_task_fails_fast),
         TEST(a_query_is_rejected_by_its_condition),
+        TEST(a_query_ends_with_the_deletion_of_its_run),
         TEST(a_query_ends_with_its_caller),
         TEST(a_query_changes_nothing),
         TEST(a_crash_leaves_nothing_of_a_query),
