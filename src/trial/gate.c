@@ -130,7 +130,6 @@ static void poll_done(hf_call *call)
     const hf_pb_poll_activity_task_queue_response *task = call->status == HF_OK ? call->response : NULL;
     if (task != NULL && task->task_token.len > 0) {
         gate->tokens[gate->token_count % HF_GATE_TOKENS_MAX].hash = hash_of(task->task_token);
-        gate->tokens[gate->token_count % HF_GATE_TOKENS_MAX].begun = hf_trial_begun();
         gate->tokens[gate->token_count++ % HF_GATE_TOKENS_MAX].number = number_of(task->activity_id);
     }
     hf_spin_unlock(&gate->lock);
@@ -163,26 +162,6 @@ static int find_number(const hf_gate *gate, hf_str token)
         }
     }
     return 0;
-}
-
-int hf_gate_begun(hf_str token)
-{
-    int begun = 0;
-    uint64_t hash = hash_of(token);
-    hf_spin_lock(&guarded->lock);
-    for (int i = 0; i < HF_GATE_TOKENS_MAX; i++) {
-        begun = guarded->tokens[i].hash == hash ? guarded->tokens[i].begun : begun;
-    }
-    hf_spin_unlock(&guarded->lock);
-    return begun;
-}
-
-void hf_gate_expect(hf_gate *gate, int activities)
-{
-    hf_assert(activities >= 0);
-    hf_spin_lock(&gate->lock);
-    gate->asked += activities;
-    hf_spin_unlock(&gate->lock);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------------------------------------------- */

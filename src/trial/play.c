@@ -57,32 +57,13 @@ static struct {
     } real[ACTIVITIES_MAX];
 } stage;
 
-int hf_trial_begun(void)
-{
-    hf_spin_lock(&stage.lock);
-    int number = ++stage.begun;
-    hf_spin_unlock(&stage.lock);
-    return number;
-}
-
-/* The number of the activity that calls. A local one has no token, and no other play may rely on its number if several run at once. */
-static int own_number(void)
-{
-    HF_AUTO(hf_payload_free) hf_payload token = hf_payload_none();
-    if (hf_activity_token(&token) == HF_OK) {
-        int number = hf_gate_begun(hf_str_of_len(token.data, token.len));
-        return number > 0 ? number : hf_trial_begun();
-    }
-    return hf_trial_begun();
-}
-
 /* In place of every activity: counts, and lets some fail. */
 static hf_status act(hf_payload in, hf_payload *ret_out)
 {
     hf_function function = NULL;
     hf_str name = hf_str_of(hf_activity_info()->name);
-    int number = own_number();
     hf_spin_lock(&stage.lock);
+    int number = ++stage.begun;
     bool fails = number == stage.fails || (stage.fails_next && number == stage.fails + 1);
     for (int i = 0; i < stage.count; i++) {
         function = hf_str_equal(stage.real[i].name, name) ? stage.real[i].function : function;
@@ -227,16 +208,6 @@ static hf_status go_on_after_pause(play *p)
     return status;
 }
 
-/* Those that were under way are handed out again, and their answers are kept until all have come, as they were before the death. */
-static void expect_again(play *p)
-{
-    hf_description *shown = NULL;
-    if (hf_describe(p->execution, &shown) == HF_OK) {
-        hf_gate_expect(&p->gate, (int)shown->activity_count);
-    }
-    hf_description_free(shown);
-}
-
 /* Whether an activity has failed because its process died, and was not tried again. */
 static bool has_lost(hf_execution *execution)
 {
@@ -284,7 +255,6 @@ static hf_status wait_for_end(play *p, hf_payload *ret_out)
             HF_TRY(end_life(p, &clock));
             HF_TRY(begin_life(p, clock, draw(p, ++life)));
             HF_TRY(hf_execution_new(p->env->service, "trial", &p->execution));
-            expect_again(p);
         } else if (next >= 0) {
             HF_TRY(send(p, next));
         } else {

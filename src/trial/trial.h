@@ -68,17 +68,11 @@ typedef struct hf_gate {
     struct {
         uint64_t hash;            /* of the token */
         int number;               /* of the activity */
-        int begun;                /* hf_trial_begun */
     } tokens[HF_GATE_TOKENS_MAX]; /* that were given to the worker; a ring */
     unsigned token_count;
 } hf_gate;
 
 void hf_gate_init(hf_gate *gate, hf_env *env, hf_service *behind, hf_upset upset, uint64_t seed);
-/* Which activity it is by the order in which the engine handed them out, from 1, which is the same in each play; 0 = unknown. The threads of
- * those that run at the same time begin in any order. */
-int hf_gate_begun(hf_str token);
-/* In a process that follows one that died: this many activities are handed out again. */
-void hf_gate_expect(hf_gate *gate, int activities);
 /* Lets the answer pass at which it pauses. */
 void hf_gate_go_on(hf_gate *gate);
 /* Now and then: lets one of the answers that it keeps pass, if no other is to be expected. They pass in the order in which the activities were
@@ -88,8 +82,6 @@ void hf_gate_look(hf_gate *gate);
 void hf_gate_shut(hf_gate *gate);
 /* Waits until no thread is in it. The worker has ended. */
 void hf_gate_deinit(hf_gate *gate);
-
-int hf_trial_begun(void); /* play.c: counts an activity that begins; its number */
 
 /* ---- play.c ------------------------------------------------------------------------------------------------------------------ */
 

@@ -48,10 +48,8 @@ finds silent 'activity 2 .* and the next one fail for good, and do nothing: it e
 grep -q ' 0 failed$' fine.txt || fail "fine: $(cat fine.txt)"
 cat fine.txt
 
-# A death uses up the only attempt of an activity, which is no fault of the workflow; and plays with activities at the same time are repeatable.
+# A death may use up the only attempt of an activity, which is no fault of the workflow.
 "$holdfast" sim --plugin "$fine" once --seeds 10 --verbose >once.txt 2>&1 || fail "once: $(cat once.txt)"
-"$holdfast" sim --plugin "$fine" once --seeds 10 --verbose >again.txt 2>&1 || fail "once again: $(cat again.txt)"
-diff <(grep -v 'plays in' once.txt) <(grep -v 'plays in' again.txt) || fail "the same plays have other outcomes"
 
 ! grep -q 'note:' fine.txt || fail "fine: $(cat fine.txt)"
 
