@@ -1,8 +1,9 @@
-/* W1 to W3 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on
+/* W1 to W5 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on
  * fibers of one program; and the memory of runs that wait.
  *
  *     workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber] [--through owner]
  *                              [--memo depot]
+ *     workflows w4|w5 COUNT [--dir DIR] [--store memory]   this many runs wait: for a signal that each gets, or until the same moment
  *     workflows once COUNT [--store memory] [--activities fiber]   this many runs with equal input at once, and a memo: fails
  *                                 unless the activity was called once
  *     workflows parked COUNT      this many runs wait for a signal: bytes of each in the resident set; of these: heap, and of
@@ -10,7 +11,8 @@
  *
  * With `--memo depot` the answers of the activity are kept in a depot: all but the first are hits (`calls` says how many were not).
  * With `--through owner` the engine is in a second process, which has the file open, and this one asks it (owner:FILE).
- * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity.
+ * W1 has one activity, W2 ten in sequence, W3 fifty at once by hf_fork_activity. W4 (`signals_s`: sent and acknowledged; `ended_s`: until clients have all results, too) and W5
+ * (`task_...`: how late the code goes on; `p50_ms`, `p99_ms`: how late a client has the result) keep all runs in memory.
  * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads.
  * `worker_us` is the CPU of all threads but the engine's two, `owner_us` that of the owner's process; with `--store memory` no disk is in the way. */
 #include "bench.h"
@@ -26,7 +28,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-enum { COUNT_MAX = 4096 };
+enum { COUNT_MAX = 4096, WINDOW = 256 /* calls at once that start or signal one run of many each */ };
 
 typedef struct client {
     uint32_t *times; /* us */
@@ -99,6 +101,41 @@ static hf_status parked(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     return hf_signal_wait("go", ret_out);
+}
+
+/* ---- Runs that wait ------------------------------------------------------------------------------------------------------ */
+
+static hf_execution **waiters; /* of W4 and W5 */
+static atomic_llong waiting;
+static atomic_llong next_run; /* of those that `each` goes through */
+static hf_time due;           /* W5: when all sleeps end */
+static uint32_t *late;        /* us: after `due` the code went on, in the order in which it did */
+static uint32_t *told; /* us: for W4 how long a signal took, for W5 how long after `due` a client had the result */
+static atomic_llong late_count;
+
+static hf_status until_signaled(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    atomic_fetch_add(&waiting, 1); /* each run plays once: all of them stay in memory */
+    return hf_signal_wait("go", ret_out);
+}
+
+static uint32_t us_after_due(void)
+{
+    struct timespec real; /* hf_wall_now is the time of the step */
+    (void)clock_gettime(CLOCK_REALTIME, &real);
+    int64_t ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - due.ns;
+    return ns > 0 ? (uint32_t)(ns / 1000) : 0;
+}
+
+static hf_status until_due(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    atomic_fetch_add(&waiting, 1);
+    HF_TRY(hf_sleep_until(due));
+    late[atomic_fetch_add(&late_count, 1)] = us_after_due();
+    return HF_OK;
 }
 
 static void keep_time(client *c, int64_t ns)
@@ -231,6 +268,13 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void print_quantiles(uint32_t *times, size_t count, const char *p50, const char *p99)
+{
+    qsort(times, count, sizeof *times, compare_times);
+    bench_print(p50, (double)times[count / 2] / 1000);
+    bench_print(p99, (double)times[count * 99 / 100] / 1000);
+}
+
 static void print_times(void)
 {
     size_t count = 0;
@@ -248,9 +292,7 @@ static void print_times(void)
         at += clients[i].time_count;
         free(clients[i].times);
     }
-    qsort(all, count, sizeof *all, compare_times);
-    bench_print("p50_ms", (double)all[count / 2] / 1000);
-    bench_print("p99_ms", (double)all[count * 99 / 100] / 1000);
+    print_quantiles(all, count, "p50_ms", "p99_ms");
     free(all);
 }
 
@@ -367,12 +409,119 @@ static hf_status measure_parked(void *arg)
     return hf_worker_stop(worker);
 }
 
+/* Calls `one` for every run, WINDOW at a time. */
+static hf_status go_through(void *arg)
+{
+    hf_status (*const *one)(long long) = arg;
+    for (long long i = 0; (i = atomic_fetch_add(&next_run, 1)) < options.count;) {
+        HF_TRY((*one)(i));
+    }
+    return HF_OK;
+}
+
+static hf_status each(hf_status (*one)(long long i))
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    atomic_store(&next_run, 0);
+    HF_TRY(hf_scope_open(&scope, .name = "all runs"));
+    for (int i = 0; i < WINDOW && i < options.count; i++) {
+        HF_TRY(hf_fork(scope, go_through, &one));
+    }
+    return hf_join(scope);
+}
+
+static hf_status start_run(long long i)
+{
+    return hf_start(service, "order", hf_payload_of_json("1"), &waiters[i], .task_queue = "bench");
+}
+
+static hf_status signal_run(long long i)
+{
+    int64_t begun = bench_wall_ns();
+    HF_TRY(hf_signal(waiters[i], "go", hf_payload_of_json("1")));
+    told[i] = (uint32_t)((bench_wall_ns() - begun) / 1000);
+    return HF_OK;
+}
+
+static hf_status await_run(long long i)
+{
+    HF_TRY(hf_result(waiters[i], NULL));
+    atomic_fetch_add(&results, 1);
+    hf_execution_free(waiters[i]);
+    return HF_OK;
+}
+
+static hf_status start_all(void)
+{
+    int64_t begun = bench_wall_ns();
+    HF_TRY(each(start_run));
+    bench_print("starts_s", options.count / ((double)(bench_wall_ns() - begun) * 1e-9));
+    while (atomic_load(&waiting) < options.count) {
+        HF_TRY(hf_sleep(hf_milliseconds(10)));
+    }
+    return hf_sleep(hf_milliseconds(100)); /* the steps in which they began to wait are done */
+}
+
+static hf_status end_many(moment from, moment to)
+{
+    hf_worker_stats stats;
+    HF_TRY(hf_worker_stat(worker, &stats));
+    bench_print("released", (double)stats.released);
+    print_between(from, to);
+    return hf_worker_stop(worker);
+}
+
+static hf_status measure_signals(void *arg)
+{
+    (void)arg;
+    HF_TRY(start_all());
+    moment from = now();
+    HF_TRY(each(signal_run));
+    bench_print("signals_s", options.count / ((double)(bench_wall_ns() - from.wall) * 1e-9));
+    HF_TRY(each(await_run));
+    moment to = now();
+    bench_print("ended_s", options.count / ((double)(to.wall - from.wall) * 1e-9));
+    print_quantiles(told, (size_t)options.count, "p50_ms", "p99_ms");
+    return end_many(from, to);
+}
+
+static hf_status tell_late(void *arg)
+{
+    long long i = (hf_execution **)arg - waiters;
+    HF_TRY(await_run(i));
+    told[i] = us_after_due();
+    return HF_OK;
+}
+
+static hf_status measure_timers(void *arg)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    (void)arg;
+    due = (hf_time){hf_wall_now(NULL).ns + hf_seconds(3).ns + options.count * hf_milliseconds(1).ns};
+    HF_TRY(start_all());
+    HF_TRY(hf_scope_open(&scope, .name = "results"));
+    for (int i = 0; i < options.count; i++) {
+        HF_TRY(hf_fork(scope, tell_late, &waiters[i]));
+    }
+    HF_TRY(hf_sleep(hf_milliseconds(500))); /* all of them ask */
+    if (hf_wall_now(NULL).ns > due.ns) {
+        return hf_raise(HF_ERR_TIMEOUT, "the timers were due before all runs waited");
+    }
+    moment from = now();
+    HF_TRY(hf_join(scope));
+    moment to = now();
+    print_quantiles(late, (size_t)options.count, "task_p50_ms", "task_p99_ms");
+    print_quantiles(told, (size_t)options.count, "p50_ms", "p99_ms");
+    return end_many(from, to);
+}
+
 static hf_function function_of(const char *mode)
 {
     static const struct {
         const char *mode;
         hf_function function;
-    } MODES[] = {{"w1", order}, {"once", order}, {"w2", sequence}, {"w3", fan_out}, {"parked", parked}};
+    } MODES[] = {{"w1", order},          {"once", order},   {"w2", sequence},  {"w3", fan_out},
+                 {"w4", until_signaled}, {"w5", until_due}, {"parked", parked}};
     for (size_t i = 0; i < sizeof MODES / sizeof MODES[0]; i++) {
         if (strcmp(MODES[i].mode, mode) == 0) {
             return MODES[i].function;
@@ -381,18 +530,35 @@ static hf_function function_of(const char *mode)
     return NULL;
 }
 
+static hf_body measure_of(const char *mode)
+{
+    static const struct {
+        const char *mode;
+        hf_body body;
+    } MODES[] = {{"parked", measure_parked}, {"once", measure_once}, {"w4", measure_signals}, {"w5", measure_timers}};
+    for (size_t i = 0; i < sizeof MODES / sizeof MODES[0]; i++) {
+        if (strcmp(MODES[i].mode, mode) == 0) {
+            return MODES[i].body;
+        }
+    }
+    return measure;
+}
+
 static hf_status program(void *arg)
 {
     bool is_parked = strcmp(options.mode, "parked") == 0;
     bool is_once = strcmp(options.mode, "once") == 0;
+    bool is_many = strcmp(options.mode, "w4") == 0 || strcmp(options.mode, "w5") == 0;
+    bool keeps_all = is_parked || is_many;
     HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
     HF_AUTO(hf_close) hf_service *opened = NULL;
     HF_AUTO(hf_worker_free) hf_worker *made = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_open((const char *)arg, &opened));
     HF_TRY(hf_worker_new(opened, "bench", &made, .pollers_max = options.pollers,
-                         .activity_pollers_max = options.pollers, .cached_max = is_parked ? HF_UNLIMITED : 0,
-                         .cached_bytes_max = is_parked ? HF_UNLIMITED : 0));
+                         .activity_pollers_max = options.pollers, .cached_max = keeps_all ? HF_UNLIMITED : 0,
+                         .cached_bytes_max = keeps_all ? HF_UNLIMITED : 0,
+                         .idle_timeout = keeps_all ? HF_SPAN_OFF : hf_seconds(60)));
     service = opened;
     worker = made;
     HF_TRY(hf_worker_add_workflow(worker, "order", function_of(options.mode)));
@@ -404,7 +570,7 @@ static hf_status program(void *arg)
         HF_TRY(hf_worker_add_activity(worker, "charge", charge, .on_fiber = options.on_fiber));
     }
     HF_TRY(hf_scope_open(&scope, .name = "bench"));
-    HF_TRY(hf_fork(scope, is_parked ? measure_parked : is_once ? measure_once : measure, NULL));
+    HF_TRY(hf_fork(scope, measure_of(options.mode), NULL));
     HF_TRY(hf_worker_run(worker));
     return hf_join(scope);
 }
@@ -463,16 +629,25 @@ int main(int argc, char **argv)
             options.has_memo = strcmp(argv[i + 1], "depot") == 0;
         }
     }
-    int count_max = strcmp(options.mode, "parked") == 0 ? 1000000 : COUNT_MAX;
+    bool has_many =
+        strcmp(options.mode, "parked") == 0 || strcmp(options.mode, "w4") == 0 || strcmp(options.mode, "w5") == 0;
+    int count_max = has_many ? 1000000 : COUNT_MAX;
     if (function_of(options.mode) == NULL || options.count < 1 || options.count > count_max) {
         (void)fprintf(stderr,
                       "usage: workflows w1|w2|w3 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] "
                       "[--activities fiber] [--through owner] [--memo depot]\n"
+                      "       workflows w4|w5 COUNT [--dir DIR] [--store memory]\n"
                       "       workflows once COUNT [--store memory] [--activities fiber]\n"
                       "       workflows parked COUNT [--store memory]\n");
         return 2;
     }
     static char address[4200];
+    waiters = calloc((size_t)options.count, sizeof(hf_execution *));
+    late = calloc((size_t)options.count, sizeof *late);
+    told = calloc((size_t)options.count, sizeof *told);
+    if (waiters == NULL || late == NULL || told == NULL) {
+        abort();
+    }
     (void)snprintf(path, sizeof path, "%s/bench_workflows.db", options.dir);
     (void)snprintf(address, sizeof address, "%s%s",
                    options.in_memory ? "memory:" : "sqlite:", options.in_memory ? "" : path);

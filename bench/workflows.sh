@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `./dev bench workflows`: W1 to W3 with real C workflows through the public API, beside the same on a scripted worker, and the
+# `./dev bench workflows`: W1 to W5 with real C workflows through the public API, beside the same on a scripted worker, and the
 # memory of a run that waits.
 #
 #   bench/workflows.sh BUILD_DIR [--quick] [--dir DIR]
@@ -25,9 +25,9 @@ if [[ -z $build_dir || ! -x $build_dir/bench/workflows ]]; then
     exit 2
 fi
 programs=$(cd "$build_dir/bench" && pwd)
-rounds=3 seconds=5
+rounds=3 seconds=5 many=10000
 if ((quick)); then
-    rounds=1 seconds=1
+    rounds=1 seconds=1 many=5000
 fi
 data=$(mktemp -d "${dir:-$programs}/workflows_data.XXXXXX")
 trap 'rm -rf "$data"' EXIT
@@ -66,6 +66,11 @@ for ((round = 0; round < rounds; round++)); do
         sample "$shape script" "$programs/engine" "$shape" 128
         sample "$shape worker" "$programs/workflows" "$shape" 128 --activities fiber
     done
+    for shape in w4 w5; do
+        sample "$shape script" "$programs/engine" "$shape" "$many"
+        sample "$shape worker" "$programs/workflows" "$shape" "$many"
+    done
+    sample "w5 durable" "$programs/engine" w5 "$many" --patient
     sample "parked" "$programs/workflows" parked 3000 --store memory
 done
 sample "idle/1000" "$programs/release" idle 1000
@@ -74,7 +79,7 @@ if [[ ! -s $data/samples ]]; then
     echo "workflows.sh: nothing could be measured" >&2
     exit 1
 fi
-awk -F'\t' '
+awk -F'\t' -v many="$many" '
     { key = $1 SUBSEP $2; all[key, ++n[key]] = $3 + 0; seen[$1] = 1 }
     function sorted(key, out,    i, j, v) {
         for (i = 1; i <= n[key]; i++) {
@@ -123,6 +128,22 @@ awk -F'\t' '
                     spread(shapes[i] " worker", "ops_s"), get(shapes[i] " worker", "p50_ms"),
                     (script > 0 ? sprintf("%.2f", ours / script) : "-")
         }
+        if ("w4 worker" in seen) {
+            rows = get("limit", "rows/100")
+            printf "\n%d runs wait, then each gets a signal: %.0f signals per s, p99 %.2f ms (script %.0f, %.2f); then %.0f results per s, signals included (script, ended: %.0f, %.2f of it); " \
+                "%d were released\n", many, get("w4 worker", "signals_s"), get("w4 worker", "p99_ms"), get("w4 script", "ops_s"),
+                get("w4 script", "p99_ms"), get("w4 worker", "ended_s"), get("w4 script", "ended_s"),
+                (get("w4 script", "ended_s") > 0 ? get("w4 worker", "ended_s") / get("w4 script", "ended_s") : 0), get("w4 worker", "released")
+            if (rows > 0)
+                printf "  signals per s of the rows of SQLite alone at 100: %.2f  %s 1.36\n", get("w4 worker", "signals_s") / rows,
+                    (get("w4 worker", "signals_s") / rows >= 1.36 ? "ok   >=" : "SHORT <")
+        }
+        if ("w5 worker" in seen)
+            printf "%d sleeps that end at once: the code goes on p50 %.0f, p99 %.0f ms late (script, durable, %.0f and %.0f); a client has the result " \
+                "p50 %.0f, p99 %.0f ms late (script %.0f and %.0f; bar %.0f)  %s\n", many, get("w5 worker", "task_p50_ms"), get("w5 worker", "task_p99_ms"),
+                get("w5 durable", "task_p50_ms"), get("w5 durable", "task_p99_ms"), get("w5 worker", "p50_ms"), get("w5 worker", "p99_ms"),
+                get("w5 script", "p50_ms"), get("w5 script", "p99_ms"), 150 * many / 10000,
+                (get("w5 worker", "p99_ms") <= 150 * many / 10000 ? "ok" : "SHORT")
         if ("parked" in seen)
             printf "\na run that waits, 3,000 of them, the engine with its store in memory included: %.0f bytes resident  %s\n" \
                 "  %.0f its stack; %.0f crew, scopes and branch; %.0f the run itself, the engine and the store\n",

@@ -595,7 +595,7 @@ hf_time hf_wall_now(hf_runtime *runtime)
     return env->ops->wall_now(env);
 }
 
-/* The system is asked for many bytes at once: a client that starts workflows needs 32 for each. A child that fork() made would find the same
+/* The system is asked for many bytes at once: a client draws 16 for each workflow that it starts. A child that fork() made would find the same
  * ones, but its calls from fibers are refused. A simulation makes its own. */
 static hf_status random_of_sched(hf_sched *sched, hf_op *op, void *ret_bytes, size_t len)
 {

@@ -33,8 +33,7 @@ int hf_complain(int code, const char *format, ...)
 
 static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER; /* the thread of hf_wait_begin writes, too */
 
-HF_PRINTF(1, 0)
-static void write_progress(const char *format, va_list args)
+HF_PRINTF(1, 0) static void write_progress(const char *format, va_list args)
 {
     static bool is_shown;
     static int64_t last_ns; /* when it was written */

@@ -1,6 +1,8 @@
 #include "service/service.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #define INFO(number, name, stem) \
     [number] = {name, &hf_pb_##stem##_request_type, &hf_pb_##stem##_response_type, sizeof(hf_pb_##stem##_response)}
@@ -142,5 +144,10 @@ void hf_call_set_failure(hf_call *call, hf_status status, const char *why)
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call))
 {
-    *call = (hf_call){.method = method, .request = request, .arena = arena, .done = done};
+    memset(call, 0, offsetof(hf_call, message) + 1); /* half of a call is room for a sentence */
+    memset(&call->link, 0, sizeof *call - offsetof(hf_call, link));
+    call->method = method;
+    call->request = request;
+    call->arena = arena;
+    call->done = done;
 }
