@@ -7,7 +7,7 @@
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/main/*.c")
 add_executable(holdfast_program ${sources})
 set_target_properties(holdfast_program PROPERTIES OUTPUT_NAME holdfast RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-hf_layer_of_program(holdfast_program main USES trial inspect open server depot store service history wire fiber env base PROTO)
+hf_layer_of_program(holdfast_program main USES trial worker client inspect open server depot store service history wire fiber env base PROTO)
 target_link_libraries(holdfast_program PRIVATE holdfast_server -Wl,--whole-archive holdfast_static -Wl,--no-whole-archive
                       ${CMAKE_DL_LIBS} hf_flags hf_warnings)
 set_target_properties(holdfast_program PROPERTIES ENABLE_EXPORTS ON)

@@ -57,6 +57,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
@@ -117,6 +118,10 @@ class canceled : public error
 class evicted
 {
 };
+// The run goes on as a new one (continue_as_new). Not a std::exception either: nothing has failed, and nothing is to be compensated.
+class continued
+{
+};
 class timeout : public error
 {
     using error::error;
@@ -139,6 +144,8 @@ class final_error : public error
         throw canceled(status, type, message, cause);
     case HF_ERR_EVICTED:
         throw evicted();
+    case HF_ERR_CONTINUED:
+        throw continued();
     case HF_ERR_TIMEOUT:
         throw timeout(status, type, message, cause);
     default:
@@ -211,6 +218,8 @@ inline hf_status fail_with_current() noexcept
         throw;
     } catch (const evicted &) {
         return HF_ERR_EVICTED;
+    } catch (const continued &) {
+        return HF_ERR_CONTINUED;
     } catch (const final_error &e) {
         std::string text = text_with_cause(e);
         if (hf_activity_info() != nullptr) {
@@ -241,8 +250,11 @@ inline hf_status fail_with_current() noexcept
         std::string text = text_with_cause(e);
         return hf_raise_typed(HF_ERR_FAILED, class_of(e).c_str(), "%s", text.c_str());
     } catch (...) {
+        const std::type_info *type = abi::__cxa_current_exception_type();
+        std::string name = type != nullptr ? name_of(*type) : "unknown";
         hf_error_clear();
-        return hf_raise_typed(HF_ERR_FAILED, "exception", "%s", "an exception that is not a std::exception");
+        return hf_raise_typed(HF_ERR_FAILED, name.c_str(), "an exception of the type %s, which is not a std::exception",
+                              name.c_str());
     }
 }
 } // namespace detail
@@ -916,6 +928,91 @@ bool wait_until_within(F condition, std::chrono::duration<Rep, Period> time, con
     return status == HF_OK;
 }
 
+// A text in the memory of the run, for keep(): a std::string would have to be destroyed. Its bytes are those of the run, too, so only code of the
+// workflow makes and changes one.
+//
+//     auto &stage = holdfast::keep<holdfast::text>("charging");
+//     stage = "waits for " + name;
+class text
+{
+public:
+    text() = default;
+    text(const char *from) : text(std::string_view(from))
+    {
+    }
+    text(const std::string &from) : text(std::string_view(from))
+    {
+    }
+    text(std::string_view from)
+    {
+        assign(from);
+    }
+    text(const text &from) : text(from.view())
+    {
+    }
+    text &operator=(const text &from)
+    {
+        assign(from.view());
+        return *this;
+    }
+    std::string_view view() const noexcept
+    {
+        return std::string_view(bytes, len);
+    }
+    std::string str() const
+    {
+        return std::string(bytes, len);
+    }
+    operator std::string() const
+    {
+        return str();
+    }
+
+private:
+    void assign(std::string_view from)
+    {
+        if (from.size() > room) { // twice as large, so that what it leaves behind is not more than it is
+            size_t next = from.size() > 2 * room ? from.size() : 2 * room;
+            char *at = static_cast<char *>(hf_workflow_alloc(next));
+            if (at == nullptr) {
+                throw std::bad_alloc();
+            }
+            bytes = at;
+            room = next;
+        }
+        if (!from.empty()) {
+            std::memmove(bytes, from.data(), from.size());
+        }
+        len = from.size();
+    }
+    char *bytes = nullptr;
+    size_t len = 0;
+    size_t room = 0;
+};
+template <> struct codec<text> {
+    static std::string encode(const text &value)
+    {
+        return codec<std::string>::encode(value.str());
+    }
+    static text decode(hf_payload in)
+    {
+        return text(codec<std::string>::decode(in));
+    }
+};
+
+// The run ends, and goes on as a new one with this input, or without one: for workflows that would have too many events (run.h). It leaves
+// the function as an exception that handlers of std::exception do not see.
+template <class T>
+[[noreturn]] void continue_as_new(const T &in, hf_continue_options options = hf_continue_options())
+{
+    std::string made = encode(in);
+    raise(hf_continue_as_new(hf_payload_of_json(made.c_str()), options));
+}
+[[noreturn]] inline void continue_as_new()
+{
+    raise(hf_continue_as_new(hf_payload_none()));
+}
+
 // A value in the memory of the run: it stays when the function has returned, as handlers need it. It is not destroyed, and so it has nothing to free.
 //
 //     auto &stage = holdfast::keep<const char *>("charging");
@@ -923,7 +1020,8 @@ bool wait_until_within(F condition, std::chrono::duration<Rep, Period> time, con
 template <class T> T &keep(T first = T())
 {
     static_assert(std::is_trivially_destructible_v<T>,
-                  "keep() is for numbers, const char *, arrays and structs of them");
+                  "holdfast: keep() destroys nothing: it is for numbers, holdfast::text in place of std::string, arrays "
+                  "and structs of them");
     void *at = hf_workflow_alloc(sizeof(T));
     if (at == nullptr) {
         throw std::bad_alloc();

@@ -59,6 +59,7 @@ static const struct {
     {"--event", "before the workflow task with this event"},
     {"--activity", "before the first workflow task that knows the result of this activity"},
     {"db --all", "the histories of all runs, in one list; so it is if nothing is given"},
+    {"replay --all", "also the runs of a database that have ended"},
     {"delete --all", "all runs of this workflow id"},
     {"--all", "all runs, and not only the newest"},
     {"--full", "texts and payloads of any length"},

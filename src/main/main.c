@@ -330,7 +330,7 @@ static const hf_tool_command COMMANDS[] = {
      NULL,
      hf_cmd_worker},
     {{"replay", NULL},
-     "HISTORY.json|FOLDER|FILE --plugin x.so [--verbose] [--json]",
+     "HISTORY.json|FOLDER|FILE --plugin x.so [--all] [--verbose] [--json]",
      "",
      0,
      0,

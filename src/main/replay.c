@@ -1,5 +1,5 @@
 /* holdfast replay: recorded histories against the code of a plugin, before that code meets runs that are under way. The histories are files of
- * JSON (holdfast db export, or Temporal's), a folder of them, or all runs of a database. */
+ * JSON (holdfast db export, or Temporal's), a folder of them, or the runs of a database that are open. */
 #include "trial/replay.h"
 #include "main/author.h"
 #include "main/report.h"
@@ -21,6 +21,8 @@ typedef struct tally {
     int same;
     int differ;
     int unknown; /* the plugin does not have their type */
+    int ended;   /* runs of a database that have ended, and were left out: no code goes on with them */
+    bool is_all; /* they are replayed, too */
     int bad;     /* cannot be read, or not be replayed */
 } tally;
 
@@ -151,8 +153,10 @@ static hf_status replay_run(hf_op *op, tally *t, hf_look *look, int64_t number, 
     hf_status status = hf_look_describe(op, look, number, &arena, &history, &namespace_, &shown);
     if (status == HF_OK) {
         const hf_pb_workflow_execution *run = shown.workflow_execution_info->execution;
+        bool is_open = shown.workflow_execution_info->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING;
+        t->ended += !is_open && !t->is_all;
         (void)snprintf(name, sizeof name, "%.*s (run %.*s)", HF_STR_ARGS(run->workflow_id), HF_STR_ARGS(run->run_id));
-        *ret_goes_on = replay(t, name, hf_str_of_len(history.data, history.len));
+        *ret_goes_on = (!is_open && !t->is_all) || replay(t, name, hf_str_of_len(history.data, history.len));
     } else if (status == HF_ERR_INVALID) {
         t->bad++; /* a damaged run: the others are replayed */
         (void)hf_complain(0, "run %lld: %s", (long long)number, op->message);
@@ -194,13 +198,18 @@ static int tell(tally *t, bool is_replayed, int code)
     if (is_replayed && !t->is_json) {
         (void)printf("%d %s replayed: %d the same, %d differ", t->same + t->differ,
                      t->same + t->differ == 1 ? "history" : "histories", t->same, t->differ);
-        (void)printf(t->unknown > 0 ? "; %d of workflows that the plugin does not have\n" : "\n", t->unknown);
+        if (t->unknown > 0) {
+            (void)printf("; %d of workflows that the plugin does not have", t->unknown);
+        }
+        (void)printf(t->ended > 0 ? "; %d ended %s left out: --all replays those, too\n" : "\n", t->ended,
+                     t->ended == 1 ? "run was" : "runs were");
     }
     hf_json_end(writer);
     hf_json_key_int(writer, "same", t->same);
     hf_json_key_int(writer, "differ", t->differ);
     hf_json_key_int(writer, "unknown", t->unknown);
     hf_json_key_int(writer, "unreadable", t->bad);
+    hf_json_key_int(writer, "ended", t->ended);
     hf_json_end(writer);
     return hf_report_end(&t->report, t->is_json, code);
 }
@@ -224,6 +233,7 @@ int hf_cmd_replay(int argc, char **argv)
     struct stat facts;
     const hf_author_option options[] = {{"--plugin", NULL, &t.plugin, NULL},
                                         {"--verbose", &t.is_verbose, NULL, NULL},
+                                        {"--all", &t.is_all, NULL, NULL},
                                         {"--json", &t.is_json, NULL, NULL},
                                         {NULL, NULL, NULL, NULL}};
     if (!hf_author_parse(argc, argv, options, &what, 1, &words)) {
@@ -253,7 +263,7 @@ int hf_cmd_replay(int argc, char **argv)
     bool is_replayed = code == HF_EXIT_FINE;
     if (is_replayed && t.differ > 0) {
         code = HF_EXIT_DAMAGED;
-    } else if (is_replayed && (t.bad > 0 || t.same == 0)) {
+    } else if (is_replayed && (t.bad > 0 || (t.same == 0 && t.ended == 0))) {
         code = HF_EXIT_CANNOT_OPEN;
     }
     return tell(&t, is_replayed, code);

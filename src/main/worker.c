@@ -2,11 +2,14 @@
 #include "main/author.h"
 #include "main/target.h"
 
+#include "worker/at_work.h"
+
 #include <holdfast/holdfast.h>
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct job {
     const char *address;
@@ -18,17 +21,95 @@ typedef struct job {
     int exit_code;
 } job;
 
+/* ---- A crash ---------------------------------------------------------------------------------------------------------------- */
+
+/* A plugin that crashes takes the program with it. A line says whose code it was; then the program ends as it would have: the action that was
+ * there before, the library's report of stack overflows or the default, gets the signal. */
+static const struct {
+    int number;
+    const char *name;
+} CRASHES[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGABRT, "SIGABRT"}};
+
+static struct sigaction before[HF_COUNT_OF(CRASHES)]; /* written before the handler is in place */
+
+static volatile sig_atomic_t is_told; /* a report of the library may end in abort() */
+
+static void put_line(const char *text)
+{
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+    char work[400];
+    const char *name = "a signal";
+    (void)context;
+    for (size_t i = 0; i < HF_COUNT_OF(CRASHES); i++) {
+        if (CRASHES[i].number == number) {
+            name = CRASHES[i].name;
+            (void)sigaction(number, &before[i], NULL);
+        }
+    }
+    hf_tell_at_work(work, sizeof work);
+    if (work[0] != '\0' && !is_told) {
+        is_told = true;
+        put_line("holdfast: ");
+        put_line(name);
+        put_line(" in ");
+        put_line(work);
+        put_line(": the program ends; start it again when the code is repaired\n");
+    }
+    if (info->si_code <= 0) {
+        (void)raise(number); /* a sent one, such as abort()'s, does not come again by itself */
+    }
+}
+
+static void listen_for_crashes(void)
+{
+    struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < HF_COUNT_OF(CRASHES); i++) {
+        if (sigaction(CRASHES[i].number, NULL, &before[i]) == 0) {
+            (void)sigaction(CRASHES[i].number, &action, NULL);
+        }
+    }
+}
+
+/* ---- The end ----------------------------------------------------------------------------------------------------------------- */
+
 typedef struct stopper {
     hf_worker *worker;
     hf_os_signals *signals;
 } stopper;
+
+/* What the stop waits for, if it has to wait. */
+static void tell_wait(const stopper *s)
+{
+    char text[700];
+    hf_worker_stats stats;
+    int count = hf_worker_tell_busy(s->worker, text, sizeof text);
+    if (count > 0) {
+        (void)hf_complain(0,
+                          "stopping; %d %s (%s): 10 s to finish, then a cancel and 5 s more; a second signal ends the "
+                          "program at once",
+                          count, count == 1 ? "activity runs" : "activities run", text);
+    } else if (hf_worker_stat(s->worker, &stats) == HF_OK && stats.stuck > 0) {
+        (void)hf_complain(0, "stopping; %llu %s not yield: 15 s to return; a second signal ends the program at once",
+                          (unsigned long long)stats.stuck, stats.stuck == 1 ? "workflow does" : "workflows do");
+    }
+}
 
 static hf_status stop_on_signal(void *arg)
 {
     const stopper *s = arg;
     int number = 0;
     HF_TRY(hf_os_signals_next(s->signals, &number));
-    return hf_worker_stop(s->worker);
+    HF_TRY(hf_worker_stop(s->worker));
+    tell_wait(s);
+    HF_TRY(hf_os_signals_next(s->signals, &number));
+    (void)hf_complain(0, "ended at once: what ran is tried again at the next start");
+    _exit(128 + number); /* as a kill -9, which is always safe */
 }
 
 static hf_status work(const job *j, hf_worker *worker)
@@ -40,6 +121,7 @@ static hf_status work(const job *j, hf_worker *worker)
     stopper s = {.worker = worker, .signals = signals};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "signals", .join = HF_JOIN_DISCARD));
+    listen_for_crashes(); /* behind the library's handler, which is there now */
     HF_TRY(hf_worker_start(worker));
     HF_TRY(hf_fork(scope, stop_on_signal, &s));
     (void)printf("holdfast %s: worker of the task queue %s on %s\n", hf_version(), j->queue, j->address);

@@ -142,6 +142,7 @@ struct hf_stream {
     bool has_encoding; /* ... by something that we do not know */
     bool takes_gzip;   /* so may the answer's */
     bool is_of_task;   /* of a history: the caller reads it only if it has a task of the run (server-K3) */
+    bool is_ours;      /* a client of this library: sentences are its own, not those of a Temporal server */
     bool is_person;    /* a tool that shows histories to people, not a worker */
     bool is_bad_head;  /* a field was too long or not understood */
     bool is_headed;    /* head of the request is complete */

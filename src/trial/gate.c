@@ -76,6 +76,7 @@ static bool disturb(hf_gate *gate, hf_call *call, bool *ret_is_refused)
     case HF_UPSET_EVICT:
     case HF_UPSET_CRASH_AFTER:
     case HF_UPSET_FAIL:
+    case HF_UPSET_FAIL_TWO:
     case HF_UPSET_STORM:
     case HF_UPSET_COUNT:
         break;

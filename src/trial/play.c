@@ -3,6 +3,8 @@
 
 #include "base/env.h"
 #include "base/rng.h"
+#include "history/history.h"
+#include "history/payload.h"
 #include "store/mem.h"
 #include "worker/worker_private.h"
 
@@ -46,6 +48,7 @@ static struct {
     hf_spin lock;
     int begun;                      /* activities */
     int fails;                      /* the number of the one that fails; 0 = none */
+    bool fails_next;                /* and the next one, too */
     int count;                      /* of `real` */
     char untaken[HF_PLAY_TEXT_LEN]; /* names of signals */
     struct {
@@ -54,13 +57,14 @@ static struct {
     } real[ACTIVITIES_MAX];
 } stage;
 
-/* In place of every activity: counts, and lets one fail. */
+/* In place of every activity: counts, and lets some fail. */
 static hf_status act(hf_payload in, hf_payload *ret_out)
 {
     hf_function function = NULL;
     hf_str name = hf_str_of(hf_activity_info()->name);
     hf_spin_lock(&stage.lock);
-    bool fails = ++stage.begun == stage.fails;
+    int number = ++stage.begun;
+    bool fails = number == stage.fails || (stage.fails_next && number == stage.fails + 1);
     for (int i = 0; i < stage.count; i++) {
         function = hf_str_equal(stage.real[i].name, name) ? stage.real[i].function : function;
     }
@@ -204,6 +208,33 @@ static hf_status go_on_after_pause(play *p)
     return status;
 }
 
+/* Whether an activity has failed because its process died, and was not tried again. */
+static bool has_lost(hf_execution *execution)
+{
+    HF_AUTO(hf_payload_free) hf_payload bytes = hf_payload_none();
+    hf_arena arena;
+    bool is_found = false;
+    hf_str one = {0};
+    if (hf_history(execution, &bytes, .as_bytes = true) != HF_OK) {
+        return false;
+    }
+    hf_str rest = hf_str_of_len(bytes.data, bytes.len);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    while (hf_history_next(&rest, &one)) {
+        hf_op op;
+        hf_pb_history_event event;
+        hf_op_init(&op);
+        hf_arena_reset(&arena);
+        is_found |=
+            hf_pb_decode(&op, &hf_pb_history_event_type, one, &arena, &event) == HF_OK &&
+            event.event_type == HF_EVENT_TYPE_ACTIVITY_TASK_FAILED && event.attributes_case != 0 &&
+            event.activity_task_failed_event_attributes->failure != NULL &&
+            hf_str_equal(hf_failure_type(event.activity_task_failed_event_attributes->failure), HF_STR("WorkerLost"));
+    }
+    hf_arena_deinit(&arena);
+    return is_found;
+}
+
 /* Until the run has ended, or waits for something that does not come. */
 static hf_status wait_for_end(play *p, hf_payload *ret_out)
 {
@@ -276,6 +307,7 @@ static hf_status play_it(play *p, hf_play_result *result)
     }
     hf_status status = wait_for_end(p, &out);
     describe(status, out, result);
+    result->has_lost = has_lost(p->execution);
     result->points = p->points + p->gate.points;
     return HF_OK;
 }
@@ -294,7 +326,8 @@ hf_status hf_play(const hf_play_plan *plan, hf_upset upset, hf_play_result *ret_
     }
     stage.begun = 0;
     stage.untaken[0] = '\0';
-    stage.fails = upset.kind == HF_UPSET_FAIL ? upset.at : 0;
+    stage.fails_next = upset.kind == HF_UPSET_FAIL_TWO;
+    stage.fails = upset.kind == HF_UPSET_FAIL || stage.fails_next ? upset.at : 0;
     *ret_result = (hf_play_result){.has_ended = false};
     hf_status status = play_it(&p, ret_result);
     char why[HF_MESSAGE_LEN_MAX];

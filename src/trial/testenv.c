@@ -23,6 +23,7 @@
 #define BEGINS INT64_C(1893456000000000000) /* ns: 2030-01-01 00:00 UTC */
 #define LOOK INT64_C(10000000)              /* ns between two looks for trouble, in real time */
 #define LOOK_IN_TRIAL INT64_C(500000)       /* the same in a trial, whose gate may wait for it */
+#define UNPOLLED INT64_C(2000000000)        /* ns: a worker that has just been started has polled by then */
 #define PATIENCE INT64_C(60000000000)       /* ns */
 
 /* ---- The log ------------------------------------------------------------------------------------------------------------ */
@@ -259,6 +260,9 @@ typedef struct wait {
     hf_span span;            /* that time */
     hf_instant deadline;     /* of the test's patience */
     bool is_late;            /* it is over */
+    int64_t unpolled_ns;     /* since when an activity waits on a task queue without a worker; 0 = none does */
+    int64_t look_ns;         /* when that is asked next */
+    bool is_stranded;        /* ... for so long that none will come */
 } wait;
 
 static hf_status await_end(void *arg)
@@ -290,15 +294,37 @@ static bool is_upset(const hf_testenv *env)
     return env->gate != NULL && atomic_load(&env->gate->state) != HF_GATE_OPEN;
 }
 
+/* An activity on a task queue that nobody polls counts as work for a worker, so time does not move, and the run would wait for the end of the
+ * test's patience. Whether it does is asked for now and then, and must be so for a while: the worker may be about to poll. */
+static bool is_stranded(wait *w)
+{
+    int64_t now = hf_now(NULL).ns;
+    if (w->execution == NULL || now < w->look_ns) {
+        return false;
+    }
+    w->look_ns = now + UNPOLLED / 4;
+    if (!hf_waiting_is_unpolled(w->env->front, w->execution)) {
+        w->unpolled_ns = 0;
+        return false;
+    }
+    w->unpolled_ns = w->unpolled_ns != 0 ? w->unpolled_ns : now;
+    return now - w->unpolled_ns >= UNPOLLED;
+}
+
 static hf_status await_trouble(void *arg)
 {
     wait *w = arg;
+    w->look_ns = hf_now(NULL).ns + UNPOLLED / 4;
     while (!atomic_load(&w->env->has_trouble) && !is_upset(w->env)) {
         if (w->env->gate != NULL) {
             hf_gate_look(w->env->gate);
         }
         if (hf_now(NULL).ns >= w->deadline.ns) {
             w->is_late = true;
+            return HF_OK;
+        }
+        if (is_stranded(w)) {
+            w->is_stranded = true;
             return HF_OK;
         }
         HF_TRY(hf_sleep(hf_nanoseconds(w->env->gate != NULL ? LOOK_IN_TRIAL : LOOK)));
@@ -368,7 +394,7 @@ hf_status hf_testenv_await(hf_testenv *env, hf_execution *execution, hf_payload 
     if (*ret_is_upset) {
         return HF_OK;
     }
-    if (!is_open(execution)) {
+    if (!w.is_stranded && !is_open(execution)) {
         return hf_result(execution, ret_out);
     }
     char text[HF_MESSAGE_LEN_MAX - 100];

@@ -33,6 +33,8 @@ hf_status hf_testenv_employ(hf_testenv *env, hf_service *front);
 /* As hf_testenv_result. `*ret_is_upset`: the gate pauses or is cut, and the status means nothing. */
 hf_status hf_testenv_await(hf_testenv *env, hf_execution *execution, hf_payload *ret_out, bool *ret_is_upset);
 
+/* Whether an activity of the run waits on a task queue that no worker has polled, so that it waits for ever. */
+bool hf_waiting_is_unpolled(hf_service *service, hf_execution *execution);
 /* Writes what the run waits for: "'order' (order-1) waits for the signal 'paid'". */
 void hf_waiting_tell(hf_service *service, hf_execution *execution, char *text, size_t len);
 

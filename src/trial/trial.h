@@ -23,6 +23,8 @@
     X(HF_UPSET_SIGNAL, "signal", true, "a signal comes before answer %d")                                              \
     X(HF_UPSET_ORDER, "order", true, "activities that run at the same time end in the reverse order")                  \
     X(HF_UPSET_FAIL, "fail", false, "activity %d (in the order of their beginnings) fails for good, and does nothing") \
+    X(HF_UPSET_FAIL_TWO, "fail-two", false,                                                                            \
+      "activity %d (in the order of their beginnings) and the next one fail for good, and do nothing")                 \
     X(HF_UPSET_CANCEL, "cancel", false, "the run is canceled before answer %d")                                        \
     X(HF_UPSET_STORM, "storm", true, "evictions, deaths and early signals by seed %d")
 
@@ -102,6 +104,7 @@ typedef struct hf_play_plan {
 typedef struct hf_play_result {
     bool has_ended;                 /* the run is closed */
     bool is_success;                /* and completed */
+    bool has_lost;                  /* a death has used up the last attempt of an activity */
     char outcome[HF_PLAY_TEXT_LEN]; /* "completed {...}", "failed Type: sentence", "waits: sentence" */
     char before[HF_PLAY_TEXT_LEN];  /* the world before the play ... */
     char after[HF_PLAY_TEXT_LEN];   /* ... and after it; empty = the plugin does not tell */

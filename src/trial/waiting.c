@@ -2,6 +2,7 @@
  * not taken, are known to the worker that has it in memory (service/witness.h). */
 #include "trial/testenv.h"
 
+#include "client/errand.h"
 #include "service/witness.h"
 
 #include <stdarg.h>
@@ -32,12 +33,70 @@ static void next(telling *t)
     say(t, t->count++ == 0 ? " waits for " : ", ");
 }
 
-static void say_activity(telling *t, const hf_pending_activity *activity)
+/* What cannot be found out counts as polled. */
+static bool is_polled(hf_service *service, hf_str name)
 {
+    hf_errand e;
+    hf_pb_task_queue queue = {.name = name};
+    hf_pb_describe_task_queue_request request = {.namespace = HF_STR("default"),
+                                                 .task_queue = &queue,
+                                                 .task_queue_type = HF_TASK_QUEUE_TYPE_ACTIVITY,
+                                                 .report_pollers = true};
+    hf_errand_begin(&e, "hf_testenv", HF_STR(""));
+    bool is_polled = hf_errand_ask(&e, service, HF_METHOD_DESCRIBE_TASK_QUEUE, &request) != HF_OK ||
+                     ((const hf_pb_describe_task_queue_response *)e.call.response)->pollers.count > 0;
+    HF_IGNORE(hf_errand_end(&e));
+    return is_polled;
+}
+
+/* Copies the name of the task queue if the activity waits for a worker there, and there is none. */
+static bool take_unpolled(hf_service *service, const hf_pb_pending_activity_info *info, char *queue, size_t len)
+{
+    const hf_pb_activity_options *options = info->activity_options;
+    if (info->state != HF_PENDING_ACTIVITY_STATE_SCHEDULED || info->last_started_time.has || options == NULL ||
+        options->task_queue == NULL || is_polled(service, options->task_queue->name)) {
+        return false;
+    }
+    (void)snprintf(queue, len, "%.*s", HF_STR_ARGS(options->task_queue->name));
+    return true;
+}
+
+/* `id` of NULL: the first such activity. */
+static bool find_unpolled(hf_service *service, hf_execution *execution, const char *id, char *queue, size_t len)
+{
+    hf_errand e;
+    bool is_found = false;
+    hf_pb_workflow_execution target = hf_execution_target(execution);
+    hf_pb_describe_workflow_execution_request request = {.namespace = execution->namespace_, .execution = &target};
+    hf_errand_begin(&e, "hf_testenv", execution->id);
+    if (hf_errand_ask(&e, service, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request) == HF_OK) {
+        const hf_pb_describe_workflow_execution_response *shown = e.call.response;
+        for (size_t i = 0; i < shown->pending_activities.count && !is_found; i++) {
+            const hf_pb_pending_activity_info *info = &shown->pending_activities.items[i];
+            is_found = (id == NULL || hf_str_equal(info->activity_id, hf_str_of(id))) &&
+                       take_unpolled(service, info, queue, len);
+        }
+    }
+    HF_IGNORE(hf_errand_end(&e));
+    return is_found;
+}
+
+bool hf_waiting_is_unpolled(hf_service *service, hf_execution *execution)
+{
+    char queue[8];
+    return find_unpolled(service, execution, NULL, queue, sizeof queue);
+}
+
+static void say_activity(telling *t, hf_service *service, hf_execution *execution, const hf_pending_activity *activity)
+{
+    char queue[200];
     next(t);
     bool is_away = activity->state == HF_PENDING_STARTED || activity->state == HF_PENDING_CANCEL_REQUESTED;
     say(t, "the activity '%s' (id %s, attempt %d%s)", activity->type, activity->id, activity->attempt,
         is_away ? ", a worker has it, or it is to be answered" : "");
+    if (!is_away && find_unpolled(service, execution, activity->id, queue, sizeof queue)) {
+        say(t, ", whose task queue '%s' no worker polls: add a worker of it, or correct .task_queue", queue);
+    }
     if (activity->last_failure[0] != '\0') {
         say(t, ", whose last attempt failed: %s", activity->last_failure);
     }
@@ -91,7 +150,7 @@ void hf_waiting_tell(hf_service *service, hf_execution *execution, char *text, s
     hf_service_look(service, HF_STR("default"), hf_str_of(shown->run_id), &insight);
     say(&t, "'%s' (%s)", shown->type, shown->id);
     for (size_t i = 0; i < shown->activity_count; i++) {
-        say_activity(&t, &shown->activities[i]);
+        say_activity(&t, service, execution, &shown->activities[i]);
     }
     for (size_t i = 0; i < shown->child_count; i++) {
         next(&t);

@@ -144,7 +144,7 @@ static const struct {
     {"activity", after_an_activity, "std::invalid_argument", "n is above 5", nullptr},
     {"error", with_an_error_of_its_own, "TooMuch", "n is above 5", nullptr},
     {"final", for_good, "TooMuch", "n is above 5", nullptr},
-    {"anything", with_anything, "exception", "an exception that is not a std::exception", nullptr},
+    {"anything", with_anything, "int", "an exception of the type int, which is not a std::exception", nullptr},
     {"again", again, "ActivityFailed", BROKEN, "std::domain_error"},
     {"wrapped", wrapped, "std::runtime_error", "the order failed: activity 'break' failed; because it is broken",
      nullptr},

@@ -116,6 +116,35 @@ static int condition_that_throws()
     return type == "Look" ? holdfast::activity<int>("seven", holdfast::within(10s)) : 0;
 }
 
+// A text that stays, and grows.
+static std::string writer(const std::string &name)
+{
+    auto &stage = holdfast::keep<holdfast::text>("begins");
+    holdfast::on_query("stage", [&stage] { return stage; });
+    holdfast::on_update("say", [&stage](const std::string &more) {
+        stage = stage.str() + " " + more;
+        return stage.str();
+    });
+    stage = "waits for " + name;
+    holdfast::signal<void>("go");
+    holdfast::text copy = stage;
+    stage = "";
+    return copy;
+}
+
+// Goes on as a new run, and no handler of failures compensates.
+static int countdown(int left)
+{
+    try {
+        if (left > 0) {
+            holdfast::continue_as_new(left - 1);
+        }
+    } catch (const std::exception &) {
+        return -1;
+    }
+    return 7;
+}
+
 static std::atomic<int> swept;
 
 int main()
@@ -129,6 +158,8 @@ int main()
             worker.workflow("desk", desk);
             worker.workflow("early", early);
             worker.workflow("throwing", condition_that_throws);
+            worker.workflow("writer", writer);
+            worker.workflow("countdown", countdown);
             worker.workflow("sweep", [] { holdfast::activity<void>("sweep", holdfast::within(10s)); });
             worker.activity("sweep", [] { swept++; });
             worker.activity("seven", []() noexcept { return 7; });
@@ -140,6 +171,13 @@ int main()
             CHECK(run.result<std::string>() == "two never");
             CHECK(service.start("throwing", "desks").result<int>() == 7);
             service.start("sweep", "desks").result<void>();
+            auto written = service.start("writer", std::string("ada"), "desks");
+            CHECK(written.update<std::string>("say", std::string(200, 'x')) ==
+                  "waits for ada " + std::string(200, 'x'));
+            CHECK(written.query<std::string>("stage").size() == 214);
+            written.signal("go");
+            CHECK(written.result<std::string>().size() == 214 && written.query<std::string>("stage") == "");
+            CHECK(service.start("countdown", 2, "desks").result<int>() == 7);
         }
     });
     CHECK(code == 0 && swept == 2);

@@ -55,6 +55,7 @@ refused 'a workflow, activity or handler has one parameter, or none' 'holdfast::
 refused 'a workflow, activity or handler is a function or a lambda whose parameter has a type' \
     'holdfast::add_activity(worker, "a", [](auto in) { return in; });'
 refused 'a handler is not destroyed' 'holdfast::on_query("q", [text = std::string("x")] { return text; });'
+refused 'keep() destroys nothing' 'holdfast::keep<std::string>("x");'
 refused 'a query handler returns the answer' 'holdfast::on_query("q", [] {});'
 refused 'a signal handler returns nothing' 'holdfast::on_signal("s", [] { return 1; });'
 refused 'a validator returns nothing' 'holdfast::on_update("u", [](int) {}, [](int more) { return more > 0; });'

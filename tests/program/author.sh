@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Plugins without a main(): author.sh HOLDFAST HELLO NONE OTHER INSIDE BUGS TESTS SCRATCH. `holdfast worker`, its refusals, its guard, and `holdfast replay`.
+# Plugins without a main(): author.sh HOLDFAST HELLO NONE OTHER INSIDE BUGS ROUGH TESTS SCRATCH. `holdfast worker`, its refusals, its guard, and `holdfast replay`.
 set -euo pipefail
-holdfast=$1 hello=$2 none=$3 other=$4 inside=$5 bugs=$6 tests=$7 scratch=$8
+holdfast=$1 hello=$2 none=$3 other=$4 inside=$5 bugs=$6 rough=$7 tests=$8 scratch=$9
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
@@ -66,6 +66,55 @@ for ((i = 0; i < 10; i++)); do
 done
 pid=
 
+# await FILE PATTERN: until the worker has written it, or has ended.
+await()
+{
+    until grep -qsE -- "$2" "$1"; do
+        kill -0 "$pid" 2>/dev/null || grep -qsE -- "$2" "$1" || fail "the worker ended without '$2': $(cat "$1")"
+        sleep 0.01
+    done
+}
+
+# rough TYPE: a worker of its own, and a run of this type.
+rough()
+{
+    rm -f said err "rough-$1.db"*
+    "$holdfast" worker "rough-$1.db" --plugin "$rough" --queue q >said 2>err &
+    pid=$!
+    await said 'worker of the task queue'
+    "$holdfast" start "rough-$1.db" "$1" --id "$1-1" --queue q >out 2>&1 || true # its program may crash before it has answered
+}
+
+# ends CODE: the worker ends with it.
+ends()
+{
+    local code=0
+    wait "$pid" || code=$?
+    pid=
+    [[ $code == "$1" ]] || fail "the worker ended with $code, not $1: $(cat err)"
+}
+
+# Code that crashes has a name, and the program ends by its signal.
+ulimit -c 0
+rough crash
+ends 139
+grep -qF "holdfast: SIGSEGV in workflow 'crash' ('crash-1'): the program ends" err || fail "whose code has crashed: $(cat err)"
+rough falls
+ends 134
+grep -qF "holdfast: SIGABRT in activity 'fall', attempt 1, of workflow 'falls-1': the program ends" err ||
+    fail "whose code has crashed: $(cat err)"
+
+# A worker that has to wait when it is told to end says for what; a second signal ends it at once.
+rough stays
+until "$holdfast" show rough-stays.db stays-1 | grep -q 'at work for'; do
+    sleep 0.01
+done
+kill -INT "$pid"
+await err "stopping; 1 activity runs \('stay' of 'stays-1'\): 10 s to finish, .*; a second signal ends the program at once"
+kill -INT "$pid"
+ends 130
+grep -q 'ended at once' err || fail "an end at once: $(cat err)"
+
 # Histories that earlier versions recorded are replayed by other programs (tests/replay); here is one of hello, and one that differs.
 refused 2 'needs histories and a plugin' replay hello.db
 refused 3 'No such file' replay nowhere.json --plugin "$hello"
@@ -81,3 +130,15 @@ sed 's/"0.010s"/"0.020s"/' histories/1.json >histories/2.json
 refused 1 'the history has TimerStarted id=1 span=20ms (event 5), the workflow made StartTimer id=1 span=10ms' replay histories --plugin "$hello"
 grep -q '^2 histories replayed: 1 the same, 1 differ$' out || fail "replay: $(cat out)"
 refused 3 'does not have' replay histories --plugin "$bugs" --verbose
+
+# Of a database the runs that go on: nobody goes on with one that has ended.
+"$holdfast" worker ended.db --plugin "$hello" --queue greetings >said 2>err &
+pid=$!
+await said 'worker of the task queue'
+"$holdfast" run ended.db hello '"you"' --queue greetings >out 2>&1 || fail "run: $(cat out)"
+kill -TERM "$pid"
+ends 0
+"$holdfast" replay ended.db --plugin "$hello" >out 2>&1 || fail "replay: $(cat out)"
+grep -q '^0 histories replayed: 0 the same, 0 differ; 1 ended run was left out: --all' out || fail "replay of ended runs: $(cat out)"
+"$holdfast" replay ended.db --plugin "$hello" --all >out 2>&1 || fail "replay --all: $(cat out)"
+grep -q '^1 history replayed: 1 the same, 0 differ$' out || fail "replay --all: $(cat out)"

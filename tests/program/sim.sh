@@ -41,11 +41,15 @@ finds counter 'not deterministic'
 finds race 'reverse order'
 finds early 'a signal comes with the start' --signal address
 finds crash 'Aborted'
+finds silent 'activity 2 .* and the next one fail for good, and do nothing: it ends as if nothing had failed, and leaves another world'
 
 "$holdfast" sim --plugin "$fine" order --input '{"item": "kelp"}' --signal 'address="harbour 1"' --seeds 10 >fine.txt 2>&1 ||
     fail "fine: $(cat fine.txt)"
 grep -q ' 0 failed$' fine.txt || fail "fine: $(cat fine.txt)"
 cat fine.txt
+
+# A death may use up the only attempt of an activity, which is no fault of the workflow.
+"$holdfast" sim --plugin "$fine" once --seeds 10 --verbose >once.txt 2>&1 || fail "once: $(cat once.txt)"
 
 ! grep -q 'note:' fine.txt || fail "fine: $(cat fine.txt)"
 

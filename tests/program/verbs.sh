@@ -213,7 +213,8 @@ script "$server" | plain >server.txt
 diff rest.txt open.txt || fail "a file at rest and an open one differ"
 diff open.txt server.txt || fail "an open file and a server differ"
 cat rest.txt
-[[ $(grep -c '^holdfast: no worker polls the task queue nobody now; the workflow waits for one$' rest.txt) == 6 ]] ||
+starts=$(awk '/^\$ / { verb = $2 } verb == "start" && $0 == "= 0"' rest.txt | wc -l)
+[[ $(grep -c '^holdfast: no worker polls the task queue nobody now; the workflow waits for one$' rest.txt) == "$starts" ]] ||
     fail "a start into a queue that nobody polls is silent"
 grep -A1 '^\$ cancel .* one$' rest.txt | grep -q 'one had ended already (Terminated), so nothing was canceled' ||
     fail "a cancel of a run that has ended is silent"

@@ -203,7 +203,7 @@ void hf_answer_call(hf_stream *stream)
     if (answer_drained(stream)) {
         return;
     }
-    const char *text = call->words != NULL ? call->words : call->message;
+    const char *text = call->words != NULL && !stream->is_ours ? call->words : call->message;
     hf_answer_status(stream, (int)hf_grpc_code_of(call->status, call->is_final),
                      text[0] != '\0' ? text : hf_status_text(call->status), call->detail_type, call->detail);
 }

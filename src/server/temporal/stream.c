@@ -263,6 +263,7 @@ static void on_field(void *state, hf_h2_stream *h2, hf_str name, hf_str value)
     } else if (hf_str_equal(name, HF_STR("authorization"))) {
         keep_bearer(stream, value);
     } else if (hf_str_equal(name, HF_STR("client-name"))) {
+        stream->is_ours = hf_str_equal(value, HF_STR("holdfast-c"));
         stream->is_person = hf_str_equal(value, HF_STR("temporal-cli")) || hf_str_equal(value, HF_STR("temporal-ui"));
     } else if (hf_str_equal(name, HF_STR("grpc-timeout"))) {
         if (hf_grpc_timeout_parse(value, &timeout)) {

@@ -175,6 +175,16 @@ static hf_status early_signal_bug(hf_payload in, hf_payload *ret_out)
     return hf_payload_printf(ret_out, "\"address\"");
 }
 
+/* 15. A refund that fails for good goes unnoticed. */
+static hf_status silent_bug(hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(STEP("charge", in, NULL));
+    if (STEP("ship", in, NULL) == HF_ERR_FAILED) {
+        HF_IGNORE(STEP("refund", in, NULL));
+    }
+    return hf_payload_printf(ret_out, "\"done\"");
+}
+
 /* 14. It crashes when it is replayed after an activity. */
 static hf_status crash_bug(hf_payload in, hf_payload *ret_out)
 {
@@ -208,6 +218,7 @@ HF_PLUGIN(worker)
         {"sleep", sleep_bug},
         {"early", early_signal_bug},
         {"crash", crash_bug},
+        {"silent", silent_bug},
     };
     HF_TRY(shop_add(worker));
     for (size_t i = 0; i < sizeof BUGS / sizeof BUGS[0]; i++) {

@@ -245,6 +245,27 @@ static hf_status unsteady(hf_payload in, hf_payload *ret_out)
     return hf_sleep(hf_seconds(1));
 }
 
+static hf_status sends_away(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("mail", in, ret_out, .start_to_close = hf_minutes(1), .task_queue = "mails");
+}
+
+/* And not only when the test's patience is over. */
+static void an_activity_on_a_queue_without_a_worker_is_told(void **state)
+{
+    (void)state;
+    hf_testenv *env = new_env(&(hf_testenv_options){.patience = hf_seconds(30)});
+    hf_execution *run = NULL;
+    assert_int_equal(hf_worker_add_workflow(hf_testenv_worker(env), "sends", sends_away), HF_OK);
+    assert_int_equal(hf_testenv_start(env, "sends", hf_payload_none(), &run, .id = "s"), HF_OK);
+    assert_int_equal(hf_testenv_result(env, run, NULL), HF_ERR_AGAIN);
+    assert_string_equal(hf_error()->message,
+                        "nothing happens any more: 'sends' (s) waits for the activity 'mail' (id 1, attempt 1), whose "
+                        "task queue 'mails' no worker polls: add a worker of it, or correct .task_queue");
+    hf_execution_free(run);
+    assert_int_equal(hf_testenv_free(env), HF_OK);
+}
+
 static void code_that_is_not_deterministic_fails(void **state)
 {
     (void)state;
@@ -332,6 +353,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_activity_that_was_not_added_fails_at_once),
         cmocka_unit_test(a_run_that_waits_for_its_handlers_names_them),
         cmocka_unit_test(a_run_that_waits_for_ever_is_told),
+        cmocka_unit_test(an_activity_on_a_queue_without_a_worker_is_told),
         cmocka_unit_test(code_that_is_not_deterministic_fails),
         cmocka_unit_test(a_workflow_task_that_fails_is_told),
         cmocka_unit_test(patience_is_a_bound),
