@@ -108,6 +108,7 @@
     X(HF_BUG_BLOCK_KEPT, "engine", "a block stays when one of its runs is deleted")                                   \
     X(HF_BUG_OPEN_RETIRED, "engine", "retention deletes runs that are open")                                          \
     X(HF_BUG_STALE_SEALED, "engine", "a block is written although one of its runs has changed")                       \
+    X(HF_BUG_GATHER_KEPT, "engine", "what is remembered of a run is used for its block although it has changed")      \
     X(HF_BUG_QUERY_STALE, "engine", "a query does not wait for the workflow task that is pending")                    \
     X(HF_BUG_UPDATE_TOLD_EARLY, "engine", "the outcome of an update is told before its commit")                       \
     X(HF_BUG_UPDATE_LOST, "engine", "the outcome of an update is not part of the run's state")                        \

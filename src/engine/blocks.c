@@ -20,6 +20,14 @@ void hf_blocks_init(hf_core *core)
     all->wake_mono = all->wake_wall = INT64_MAX;
 }
 
+static void gather_free(hf_core *core, hf_gather *gather)
+{
+    if (gather != NULL) {
+        hf_arena_deinit(&gather->arena);
+        hf_core_free_mem(core, gather, sizeof *gather);
+    }
+}
+
 static void work_free(hf_core *core)
 {
     hf_house_work *work = core->blocks.work;
@@ -30,6 +38,7 @@ static void work_free(hf_core *core)
     if (work->maker.end > 0) {
         hf_block_deinit(&work->maker);
     }
+    gather_free(core, work->gather);
     hf_buf_deinit(&work->block);
     hf_buf_deinit(&work->summary);
     hf_arena_deinit(&work->arena);
@@ -52,6 +61,9 @@ void hf_blocks_deinit(hf_core *core)
         retiring_free(core, HF_CONTAINER(node, hf_retiring, link));
     }
     work_free(core);
+    for (size_t i = 0; i < HF_GATHERS_MAX; i++) {
+        gather_free(core, core->blocks.gathers[i]);
+    }
     HF_VEC_FREE(&core->runs_memory, &core->blocks.infos);
 }
 
@@ -159,6 +171,106 @@ void hf_blocks_keep_anew(hf_core *core)
     }
 }
 
+/* ---- What is remembered of runs ------------------------------------------------------------------------------------------ */
+
+/* The place of the range's gather; NULL: it has none. With `first` -1: a free place. */
+static hf_gather **gather_at(hf_core *core, int64_t first)
+{
+    for (size_t i = 0; i < HF_GATHERS_MAX; i++) {
+        const hf_gather *gather = core->blocks.gathers[i];
+        if (gather != NULL ? gather->first == first : first == -1) {
+            return &core->blocks.gathers[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: the range has none. The caller frees it. */
+static hf_gather *gather_take(hf_core *core, int64_t first)
+{
+    hf_gather **place = gather_at(core, first);
+    hf_gather *gather = place != NULL ? *place : NULL;
+    if (gather != NULL) {
+        *place = NULL;
+    }
+    return gather;
+}
+
+/* NULL: there is no place for it, or engine-E2. */
+static hf_gather *gather_new(hf_core *core, int64_t first)
+{
+    hf_gather **place = gather_at(core, -1);
+    hf_gather *gather = place != NULL ? hf_core_alloc(core, sizeof *gather) : NULL;
+    if (gather != NULL) {
+        *place = gather;
+        gather->first = first;
+        hf_arena_init(&gather->arena, core->memory);
+        gather->runs = HF_ARENA_ARRAY(&gather->arena, hf_visible *, (size_t)core->blocks.size);
+    }
+    return gather;
+}
+
+/* A range that was visited is read when it is visited again: that some of its runs end later is rare. */
+static void remember(hf_core *core, const hf_block_info *info, const hf_run *run)
+{
+    int64_t first = run->number / core->blocks.size * core->blocks.size;
+    const hf_house_work *work = core->blocks.work;
+    hf_gather **place = gather_at(core, first);
+    if (info->is_visited || (work != NULL && !work->is_load && work->first == first) ||
+        core->used > core->options.mem_max / 2) {
+        gather_free(core, gather_take(core, first));
+        return;
+    }
+    hf_gather *gather = place != NULL ? *place : gather_new(core, first);
+    if (gather == NULL) {
+        return;
+    }
+    hf_visible *copy = HF_ARENA_NEW(&gather->arena, hf_visible);
+    if (copy != NULL && gather->arena.status == HF_OK) {
+        hf_visible visible = hf_visible_of_run(run, &gather->arena);
+        visible.memo = visible.first_run_id = visible.paused = HF_STR(""); /* entries do without */
+        *copy = hf_visible_copy(&gather->arena, &visible);
+        gather->runs[run->number - first] = copy;
+    }
+    if (gather->arena.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+}
+
+/* Runs without a row: engine-K2. */
+static bool is_rowless(hf_core *core, int64_t number)
+{
+    const hf_run *run = hf_run_find(core, number);
+    return run != NULL ? !run->is_written : hf_resets_make(core, number);
+}
+
+/* A run in memory that has not ended. */
+static bool is_open(hf_core *core, int64_t number)
+{
+    const hf_run *run = hf_run_find(core, number);
+    return run != NULL && !HF_SLOT(run)->loading && !HF_SLOT(run)->bad && hf_run_is_open(run);
+}
+
+/* The visit takes the runs of its range from what is remembered, if nothing is missing: the others are open, and in memory. */
+static void use_gather(hf_core *core, hf_house_work *work)
+{
+    hf_gather *gather = gather_take(core, work->first);
+    bool is_whole = gather != NULL && work->has_maker;
+    for (int64_t number = work->first > 0 ? work->first : 1; is_whole && number < work->end; number++) {
+        if (gather->runs[number - work->first] == NULL) {
+            is_whole = is_open(core, number) || is_rowless(core, number);
+            work->rowless[work->rowless_count++] = number;
+        }
+    }
+    if (is_whole) {
+        HF_PROBE(core, HF_PROBE_BLOCK_REMEMBERED);
+        work->gather = gather;
+        return;
+    }
+    work->rowless_count = 0;
+    gather_free(core, gather);
+}
+
 /* ---- Changes of runs ----------------------------------------------------------------------------------------------------- */
 
 void hf_blocks_run_changes(hf_core *core, hf_commit_batch *batch, int64_t run)
@@ -169,6 +281,9 @@ void hf_blocks_run_changes(hf_core *core, hf_commit_batch *batch, int64_t run)
         return;
     }
     int64_t first = run / all->size * all->size;
+    if (!HF_CANARY(HF_BUG_GATHER_KEPT)) {
+        gather_free(core, gather_take(core, first)); /* engine-K6 */
+    }
     if (all->work != NULL && !all->work->is_load && all->work->first == first) {
         all->is_stale = true; /* engine-K2 */
     }
@@ -191,6 +306,7 @@ void hf_blocks_run_ended(hf_core *core, const hf_run *run)
         return;
     }
     info->ended = info->ended < UINT16_MAX ? (uint16_t)(info->ended + 1) : info->ended;
+    remember(core, info, run);
     if (all->has_keepings && info->expires_at != INT64_MIN && run->keep == 0) {
         const hf_namespace *space = hf_namespace_find(core, hf_owned_str(&run->namespace));
         int64_t at = 0;
@@ -227,7 +343,9 @@ static void submit(hf_core *core)
     read->request.key_end = (hf_key){.a = core->run_next};
     read->request.row_max = step_max(core, work->is_load ? HF_HOUSE_SUMMARIES_MAX : HF_HOUSE_ROWS_MAX);
     read->request.len_max = HF_HOUSE_LEN_MAX;
-    if (!work->is_load && work->rows > 0) {
+    if (work->gather != NULL) {
+        read->request.key_end = read->request.key; /* no row */
+    } else if (!work->is_load && work->rows > 0) {
         read->request.key_end.a = work->end;
     }
     all->is_out = true;
@@ -257,9 +375,12 @@ hf_keeping *hf_blocks_keepings(const hf_core *core, hf_arena *arena, size_t *ret
 static void find_rowless(hf_core *core, hf_house_work *work)
 {
     work->rowless = HF_ARENA_ARRAY(&work->arena, int64_t, (size_t)(work->end - work->first));
-    for (int64_t number = work->first > 0 ? work->first : 1; work->rowless != NULL && number < work->end; number++) {
-        const hf_run *run = hf_run_find(core, number);
-        if (run != NULL ? !run->is_written : hf_resets_make(core, number)) {
+    if (work->rowless == NULL) {
+        return;
+    }
+    use_gather(core, work);
+    for (int64_t number = work->first > 0 ? work->first : 1; work->gather == NULL && number < work->end; number++) {
+        if (is_rowless(core, number)) {
             work->rowless[work->rowless_count++] = number;
         }
     }

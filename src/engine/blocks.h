@@ -8,7 +8,8 @@
  *                         +---- a run changes ------+            in the commit that changes the run
  *
  * Load: after an opening the summaries are read once, in steps. Visit: the rows of one range are read, in steps; then its runs that have expired are
- * deleted, or else its block is written with the next commit. One step is out at a time, and the next one follows HF_HOUSE_PACE later: so this
+ * deleted, or else its block is written with the next commit. Under load most runs of a range have ended since the program began: what a block tells of
+ * them is remembered when their rows are written (hf_gather), and if that is all there is, no row is read. One step is out at a time, and the next one follows HF_HOUSE_PACE later: so this
  * work takes a known part of the store's thread, and goes on under load.
  *
  * engine-K1  A step takes at most HF_HOUSE_ROWS_MAX rows, and ends with the row with which HF_HOUSE_LEN_MAX bytes are reached. A tick looks at no more than
@@ -18,7 +19,8 @@
  * engine-K3  A commit that changes or deletes a run that has ended deletes the block of its range, unless there is none.
  * engine-K4  Retention deletes no run that is open, and none whose end is not as long ago as its namespace says. A run that is kept for a span of its own
  *     (hf_run.keep) goes by its own deadline instead (due.c), and not sooner.
- * engine-K5  A tick begins at most HF_RETIRING_MAX deletions, and no more than twice as many are on their way. */
+ * engine-K5  A tick begins at most HF_RETIRING_MAX deletions, and no more than twice as many are on their way.
+ * engine-K6  What is remembered of a run (hf_gather) is what its row tells. If a run of the range that had ended is changed, all of it is forgotten. */
 #ifndef HF_ENGINE_BLOCKS_H
 #define HF_ENGINE_BLOCKS_H
 
@@ -27,6 +29,7 @@
 #include "ledger/blocks.h"
 #include "ledger/ended.h"
 #include "run/run.h"
+#include "run/visible.h"
 #include "service/service.h"
 
 typedef struct hf_commit_batch hf_commit_batch;
@@ -56,6 +59,15 @@ typedef struct hf_block_info {
     bool is_visited;    /* nothing is to be done before `ended` grows */
 } hf_block_info;
 
+enum { HF_GATHERS_MAX = 4 }; /* ranges of which something is remembered: about 350 KiB each */
+
+/* The runs of a range that have ended since the program began. */
+typedef struct hf_gather {
+    int64_t first;
+    hf_visible **runs; /* by number - first; NULL: it has not ended, or is not known */
+    hf_arena arena;    /* of everything */
+} hf_gather;
+
 /* What a summary has told. */
 typedef struct hf_block_loaded {
     int64_t first;
@@ -82,7 +94,8 @@ struct hf_house_work {
     hf_arena scratch; /* of one row */
     hf_keeping *keepings;
     size_t keeping_count;
-    int64_t *rowless; /* runs that had no row when it began, by number */
+    hf_gather *gather; /* its runs are taken from here, and no row is read; NULL = they are read */
+    int64_t *rowless;  /* runs that had no row when it began, by number; with a gather all that it does not have */
     size_t rowless_count, rowless_next;
     hf_block_maker maker;
     hf_buf block, summary;
@@ -113,11 +126,12 @@ typedef struct hf_blocks {
     HF_VEC(hf_block_info) infos;
     bool is_loaded;
     int64_t load_from;
-    uint64_t commit_seen; /* when the last step was done: the next commit */
-    bool has_keepings;    /* a namespace has a retention */
-    bool is_out;          /* a step is */
-    bool is_stale;        /* engine-K2: a run of the range has changed */
-    bool is_ready;        /* its block goes with the next commit */
+    uint64_t commit_seen;               /* when the last step was done: the next commit */
+    bool has_keepings;                  /* a namespace has a retention */
+    bool is_out;                        /* a step is */
+    bool is_stale;                      /* engine-K2: a run of the range has changed */
+    bool is_ready;                      /* its block goes with the next commit */
+    hf_gather *gathers[HF_GATHERS_MAX]; /* NULL = free */
     hf_house_work *work;
     hf_expired *victims; /* of the last visit; they lie in its arena */
     size_t victim_count, victim_next;

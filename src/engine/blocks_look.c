@@ -172,12 +172,32 @@ static void visit(hf_house_work *work, hf_store *store, const hf_store_request *
     }
 }
 
+/* Runs that are remembered take less than half of the time of rows, so a step has twice as many. */
+static void visit_gathered(hf_house_work *work, size_t row_max)
+{
+    for (size_t left = 2 * row_max; left > 0 && work->from < work->end && work->status == HF_OK; left--) {
+        const hf_visible *run = work->gather->runs[work->from - work->first];
+        if (run != NULL) {
+            hf_assert(run->number == work->from && run->close_time != 0); /* engine-K6 */
+            pass_rowless(work, run->number);
+            work->rows++;
+            visit_run(work, run);
+        }
+        work->from++;
+    }
+    if (work->from == work->end && work->status == HF_OK) {
+        end_visit(work);
+    }
+}
+
 void hf_house_look(hf_store *store, hf_store_request *request)
 {
     hf_house_work *work = ((hf_read *)request->state)->house;
     hf_assert(request->row_count <= HF_HOUSE_ROWS_MAX && !work->is_done); /* engine-K1 */
     if (work->is_load) {
         load(work, request);
+    } else if (work->gather != NULL) {
+        visit_gathered(work, request->row_max);
     } else {
         visit(work, store, request);
     }

@@ -130,6 +130,7 @@
     X(HF_PROBE_BLOCKS_LOADED, "an opening found the blocks of runs that have ended")         \
     X(HF_PROBE_BLOCK_WRITTEN, "a block of runs that have ended was written")                 \
     X(HF_PROBE_BLOCK_STALE, "a run changed while its block was made")                        \
+    X(HF_PROBE_BLOCK_REMEMBERED, "a block was made without reading rows")                    \
     X(HF_PROBE_BLOCK_DELETED, "a run of a block changed")                                    \
     X(HF_PROBE_BLOCK_READ, "a list looked at the runs of a block")                           \
     X(HF_PROBE_BLOCK_SKIPPED, "a list left out a block by its summary")                      \
