@@ -131,8 +131,10 @@ static struct {
     bool is_canceled; /* the scope of the actors and of the depot */
     bool is_last;     /* the origin is well, and nobody interferes */
     bool is_down;
-    int offline;           /* the depot was told so */
+    bool offline;          /* the depot was told so, or may have been (tell_online) */
     uint64_t offline_tick; /* of the last change */
+    int telling;           /* calls under way that tell it whether it is online */
+    unsigned told;         /* such calls that have begun so far */
     int64_t trouble_at;
     int64_t answered_at; /* the last attempt of all ended */
     text state[ALL];
@@ -1721,6 +1723,23 @@ static void by_hand(actor *self)
                  "by hand: %s", hf_status_name(status));
 }
 
+/* Of two calls at once either may be the last one that the depot hears. After them it may be offline, until a call that
+ * is alone has returned. */
+static void tell_online(bool is_online)
+{
+    bool is_alone = world.telling == 0;
+    unsigned number = ++world.told;
+    world.telling++;
+    world.offline = world.offline || !is_online;
+    world.offline_tick = tick();
+    hf_status status = hf_depot_online(world.depot, is_online);
+    world.telling--;
+    is_alone = is_alone && world.told == number;
+    world.offline = !is_online || !is_alone;
+    world.offline_tick = tick();
+    HF_CHECK(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK);
+}
+
 static void disturb(actor *self)
 {
     int what = (int)hf_rng_below(&self->rng, 100);
@@ -1734,13 +1753,7 @@ static void disturb(actor *self)
         text value = is_list(key) ? any_list(&self->rng) : text_of(token, TOKEN_LEN);
         set_state(key, chance(&self->rng, 80) ? &value : NULL);
     } else if (what < 90) {
-        bool is_online = chance(&self->rng, 60);
-        world.offline = world.offline || !is_online;
-        world.offline_tick = tick();
-        hf_status status = hf_depot_online(world.depot, is_online);
-        world.offline = !is_online;
-        world.offline_tick = tick();
-        HF_CHECK(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK);
+        tell_online(chance(&self->rng, 60));
     } else if (what < 95) {
         HF_IGNORE(hf_depot_trim(world.depot, 0));
     } else {
@@ -1870,7 +1883,7 @@ static void settle(void)
 {
     world.is_last = true;
     world.is_down = false;
-    world.offline = 0;
+    world.offline = false;
     HF_CHECK(hf_depot_online(world.depot, true) == HF_OK);
     hf_watcher *watchers[ALL] = {NULL};
     watched seen[ALL] = {0};
@@ -2035,7 +2048,7 @@ static void run_round(hf_rng *rng, bool is_cut)
     hf_scope *scope = NULL; /* opened before the depot, so that the depot can be closed under its fibers */
     HF_CHECK(hf_scope_open(&scope, .join = HF_JOIN_DISCARD) == HF_OK);
     HF_CHECK(open_depot(rng) == HF_OK);
-    world.offline = 0;
+    world.offline = false;
     world.power_left = is_cut && world.disk != NULL ? 1 + hf_rng_below(rng, 120) : 0;
     int count = 2 + (int)hf_rng_below(rng, ACTORS_MAX - 1);
     for (int i = 0; i < count; i++) {
