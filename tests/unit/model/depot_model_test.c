@@ -156,9 +156,9 @@ static struct {
     int64_t fetching[ALL][8]; /* when an attempt that is under way began; 0 = none */
     int pushing[ALL];
     actor actors[ACTORS_MAX];
-    hf_rng rng;             /* of the origin */
-    bool subscribes;        /* .subscribe instead of .fetch */
-    int64_t following[ALL]; /* a subscription that has not said anything began at this time; 0 = none */
+    hf_rng rng;                /* of the origin */
+    bool subscribes;           /* .subscribe instead of .fetch */
+    int64_t following[ALL][8]; /* when a subscription that has not said anything began; 0 = none, or it has */
     int64_t ttl, stale_max;
     uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches, outages, lists,
         records, subscriptions;
@@ -551,12 +551,6 @@ static hf_status fetch_many(void *state, const hf_fetch_request *requests, hf_re
     return status;
 }
 
-/* The next one may have begun in its place. */
-static void stop_following(const question *one)
-{
-    world.following[one->key] = world.following[one->key] == one->at ? 0 : world.following[one->key];
-}
-
 /* Says what there is, again and again, and ends in all ways. What it says counts from the moment when it is handed over. */
 static hf_status subscribe(void *state, const hf_fetch_request *request, hf_reply *reply)
 {
@@ -564,7 +558,8 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
     world.subscriptions++;
     question one = question_of(request, true);
     int place = one.place;
-    world.following[one.key] = one.at;
+    int64_t *silent = &world.following[one.key][place]; /* its own: the next one may begin before this one ends */
+    *silent = one.at;
     hf_status status = HF_OK;
     for (int i = 0; status == HF_OK; i++) {
         status = i == 0 ? hf_sleep(delay()) : hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&world.rng, 5000)));
@@ -579,7 +574,7 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
         if (status == HF_OK) {
             bool is_proved = world.proof_count > proofs;
             world.proofs[proofs].start = is_proved ? UINT64_MAX : world.proofs[proofs].start;
-            stop_following(&one);
+            *silent = 0;
             status = hf_reply_emit(reply);
             world.proofs[proofs].start = is_proved ? tick() : world.proofs[proofs].start;
         }
@@ -588,7 +583,7 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
             break;
         }
     }
-    stop_following(&one);
+    *silent = 0;
     world.fetching[one.key][place] = 0;
     return status;
 }
@@ -1010,7 +1005,12 @@ static void judge_not_found(const asked *ask)
 /* The depot gives up a subscription that says nothing, in the moment before the subscriber hears of that. */
 static bool is_late(int key)
 {
-    return world.following[key] != 0 && now() - world.following[key] >= hf_seconds(10).ns;
+    bool is_any = false;
+    for (int i = 0; i < 8; i++) {
+        int64_t began = world.following[key][i];
+        is_any = is_any || (began != 0 && now() - began >= hf_seconds(10).ns);
+    }
+    return is_any;
 }
 
 static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
