@@ -849,6 +849,13 @@ typedef struct asked {
     int64_t at;
 } asked;
 
+/* What the depot has heard counts from when it is written: that takes a moment if a thread of the pool begins for it.
+ * Until then a get may see what was there before, or join the flight whose answer is being written. */
+static int64_t writing(void)
+{
+    return world.has_hooks ? MILLI : 0;
+}
+
 /* The first tick that a proof of a value may have been asked for at. */
 static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
 {
@@ -865,7 +872,7 @@ static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
     }
     for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten, if it could be kept */
         const pushed *one = &world.pushes[i];
-        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at &&
+        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at + writing() < ask->at &&
             one->accepted > first && !is_forgotten(i) && (!world.is_dark || one->told_at < world.dark_at)) {
             first = one->accepted;
         }
@@ -918,12 +925,6 @@ static void tell_story(int key)
     }
 }
 
-/* A get may join a flight whose answer is being written: that takes a moment if a thread of the pool begins for it. */
-static int64_t writing(void)
-{
-    return world.has_hooks ? MILLI : 0;
-}
-
 static void judge_value(const asked *ask, const text *value, const hf_depot_info *info)
 {
     if (info->is_pending) { /* looked at by DP5 */
@@ -968,7 +969,8 @@ static void judge_value(const asked *ask, const text *value, const hf_depot_info
                  value->bytes, (unsigned long long)first, (unsigned long long)ask->start, (int)ask->fresh);
     HF_CHECK_SAY(!is_new || is_fresh, "DP2 key %d: %s is older than asked for (fresh %d)", ask->key, value->bytes,
                  (int)ask->fresh);
-    HF_CHECK_SAY(ask->fresh != HF_FRESH_WITHIN || info->age.ns <= ask->within + (now() - ask->at), "DP2 age");
+    HF_CHECK_SAY(ask->fresh != HF_FRESH_WITHIN || info->age.ns <= ask->within + (now() - ask->at) + writing(),
+                 "DP2 age");
 }
 
 static bool was_deleted(const asked *ask)
