@@ -2172,10 +2172,41 @@ static void depots_lose_nothing_when_the_power_goes(void **state)
     run_seeds("depots on a disk without power", 3000);
 }
 
+#ifdef HF_CANARIES
+#define IS_CANARY true
+#else
+#define IS_CANARY false
+#endif
+
+/* Seeds that failed once: all but the last because of the twin, which did not know this. */
+static const uint64_t SEEDS_KEPT[] = {
+    10048877, /* a subscription that was replaced ended after the next one had begun, in the same moment */
+    10428105, /* two calls told the depot at once that it is online, and that it is not */
+    10490463, /* the same */
+    10741118, /* the same */
+    10477217, /* a value was read while the answer to a write was being written to the user's source */
+    10665889, /* a get that wanted no older value joined a flight whose answer was being written there */
+    10841560, /* a fetch that a record had overtaken was ended as if its key had been invalidated once more */
+};
+
+static void seeds_that_failed_once_do_not_fail_again(void **state)
+{
+    (void)state;
+    if (IS_CANARY) {
+        skip();
+    }
+    with_disk = false;
+    for (size_t i = 0; i < HF_COUNT_OF(SEEDS_KEPT) && hf_checks_failed() == 0; i++) {
+        print_message("seed %llu\n", (unsigned long long)SEEDS_KEPT[i]);
+        (void)run(SEEDS_KEPT[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(depots_do_what_their_twin_says),
+        cmocka_unit_test(seeds_that_failed_once_do_not_fail_again),
         cmocka_unit_test(depots_lose_nothing_when_the_power_goes),
     };
     return hf_test_main("depot_model", TESTS, HF_COUNT_OF(TESTS), argc, argv);
