@@ -58,11 +58,12 @@ struct hf_depot_flight {
     bool is_landing;     /* what it brought is being written */
     bool is_void;        /* the key was written or invalidated: what it brings is not kept, and it flies again */
     bool is_conditional; /* may be asked with etag and last_modified */
+    bool is_unconfirmed; /* "not modified" was not about the value at hand: it flies again, and that is not a round */
     hf_urgency urgency;
     uint64_t began;   /* depot->stir when it began */
     uint64_t answers; /* slot->answers when it began */
     uint64_t generation, generation_all;
-    unsigned rounds;                /* flown again because of an invalidation */
+    unsigned rounds;                /* flown again because of a write or an invalidation */
     hf_value *etag, *last_modified; /* that it asks with */
     hf_reply reply;
     hf_value *object;      /* what .decode made of the reply's value; NULL = nothing */

@@ -452,6 +452,8 @@ static hf_status decide_landing(hf_depot *depot, hf_change *change)
         return HF_OK;
     }
     if (flight->status == HF_OK && flight->reply.value == NULL && !confirms(depot, flight)) {
+        flight->is_unconfirmed = true;
+        flight->is_conditional = false; /* its next answer is a value, so this happens to it only once */
         return HF_ERR_AGAIN;
     }
     if (flight->status == HF_OK) {
@@ -506,7 +508,9 @@ static void fly_again(hf_depot *depot, hf_depot_flight *flight)
         end_by_close(depot, flight);
         return;
     }
-    if (++flight->rounds >= ROUNDS_MAX || (flight->query != NULL && !hf_page_aim(depot, flight))) {
+    flight->rounds += !flight->is_unconfirmed;
+    flight->is_unconfirmed = false;
+    if (flight->rounds >= ROUNDS_MAX || (flight->query != NULL && !hf_page_aim(depot, flight))) {
         flight->status = HF_ERR_CONFLICT;
         hf_box_unref(flight->failure);
         flight->failure = hf_box_new(depot->rt, HF_ERR_CONFLICT, NULL, "hf_depot_get",

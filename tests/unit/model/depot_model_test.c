@@ -131,8 +131,10 @@ static struct {
     bool is_canceled; /* the scope of the actors and of the depot */
     bool is_last;     /* the origin is well, and nobody interferes */
     bool is_down;
-    int offline;           /* the depot was told so */
+    bool offline;          /* the depot was told so, or may have been (tell_online) */
     uint64_t offline_tick; /* of the last change */
+    int telling;           /* calls under way that tell it whether it is online */
+    unsigned told;         /* such calls that have begun so far */
     int64_t trouble_at;
     int64_t answered_at; /* the last attempt of all ended */
     text state[ALL];
@@ -154,9 +156,9 @@ static struct {
     int64_t fetching[ALL][8]; /* when an attempt that is under way began; 0 = none */
     int pushing[ALL];
     actor actors[ACTORS_MAX];
-    hf_rng rng;             /* of the origin */
-    bool subscribes;        /* .subscribe instead of .fetch */
-    int64_t following[ALL]; /* a subscription that has not said anything began at this time; 0 = none */
+    hf_rng rng;                /* of the origin */
+    bool subscribes;           /* .subscribe instead of .fetch */
+    int64_t following[ALL][8]; /* when a subscription that has not said anything began; 0 = none, or it has */
     int64_t ttl, stale_max;
     uint64_t fetches, gets, writes, conflicts, watched, deaths, reopened, moved, lagged, batches, outages, lists,
         records, subscriptions;
@@ -549,12 +551,6 @@ static hf_status fetch_many(void *state, const hf_fetch_request *requests, hf_re
     return status;
 }
 
-/* The next one may have begun in its place. */
-static void stop_following(const question *one)
-{
-    world.following[one->key] = world.following[one->key] == one->at ? 0 : world.following[one->key];
-}
-
 /* Says what there is, again and again, and ends in all ways. What it says counts from the moment when it is handed over. */
 static hf_status subscribe(void *state, const hf_fetch_request *request, hf_reply *reply)
 {
@@ -562,7 +558,8 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
     world.subscriptions++;
     question one = question_of(request, true);
     int place = one.place;
-    world.following[one.key] = one.at;
+    int64_t *silent = &world.following[one.key][place]; /* its own: the next one may begin before this one ends */
+    *silent = one.at;
     hf_status status = HF_OK;
     for (int i = 0; status == HF_OK; i++) {
         status = i == 0 ? hf_sleep(delay()) : hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&world.rng, 5000)));
@@ -577,7 +574,7 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
         if (status == HF_OK) {
             bool is_proved = world.proof_count > proofs;
             world.proofs[proofs].start = is_proved ? UINT64_MAX : world.proofs[proofs].start;
-            stop_following(&one);
+            *silent = 0;
             status = hf_reply_emit(reply);
             world.proofs[proofs].start = is_proved ? tick() : world.proofs[proofs].start;
         }
@@ -586,7 +583,7 @@ static hf_status subscribe(void *state, const hf_fetch_request *request, hf_repl
             break;
         }
     }
-    stop_following(&one);
+    *silent = 0;
     world.fetching[one.key][place] = 0;
     return status;
 }
@@ -852,6 +849,13 @@ typedef struct asked {
     int64_t at;
 } asked;
 
+/* What the depot has heard counts from when it is written: that takes a moment if a thread of the pool begins for it.
+ * Until then a get may see what was there before, or join the flight whose answer is being written. */
+static int64_t writing(void)
+{
+    return world.has_hooks ? MILLI : 0;
+}
+
 /* The first tick that a proof of a value may have been asked for at. */
 static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
 {
@@ -868,7 +872,7 @@ static uint64_t earliest(const asked *ask, bool *ret_is_deleted)
     }
     for (int i = 0; i < world.push_count; i++) { /* what this depot wrote is not forgotten, if it could be kept */
         const pushed *one = &world.pushes[i];
-        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at < ask->at &&
+        if (one->key == ask->key && one->accepted != 0 && one->told_at != 0 && one->told_at + writing() < ask->at &&
             one->accepted > first && !is_forgotten(i) && (!world.is_dark || one->told_at < world.dark_at)) {
             first = one->accepted;
         }
@@ -921,12 +925,6 @@ static void tell_story(int key)
     }
 }
 
-/* A get may join a flight whose answer is being written: that takes a moment if a thread of the pool begins for it. */
-static int64_t writing(void)
-{
-    return world.has_hooks ? MILLI : 0;
-}
-
 static void judge_value(const asked *ask, const text *value, const hf_depot_info *info)
 {
     if (info->is_pending) { /* looked at by DP5 */
@@ -971,7 +969,8 @@ static void judge_value(const asked *ask, const text *value, const hf_depot_info
                  value->bytes, (unsigned long long)first, (unsigned long long)ask->start, (int)ask->fresh);
     HF_CHECK_SAY(!is_new || is_fresh, "DP2 key %d: %s is older than asked for (fresh %d)", ask->key, value->bytes,
                  (int)ask->fresh);
-    HF_CHECK_SAY(ask->fresh != HF_FRESH_WITHIN || info->age.ns <= ask->within + (now() - ask->at), "DP2 age");
+    HF_CHECK_SAY(ask->fresh != HF_FRESH_WITHIN || info->age.ns <= ask->within + (now() - ask->at) + writing(),
+                 "DP2 age");
 }
 
 static bool was_deleted(const asked *ask)
@@ -1008,7 +1007,12 @@ static void judge_not_found(const asked *ask)
 /* The depot gives up a subscription that says nothing, in the moment before the subscriber hears of that. */
 static bool is_late(int key)
 {
-    return world.following[key] != 0 && now() - world.following[key] >= hf_seconds(10).ns;
+    bool is_any = false;
+    for (int i = 0; i < 8; i++) {
+        int64_t began = world.following[key][i];
+        is_any = is_any || (began != 0 && now() - began >= hf_seconds(10).ns);
+    }
+    return is_any;
 }
 
 static void judge_failure(const asked *ask, hf_status status, bool was_canceled)
@@ -1721,6 +1725,23 @@ static void by_hand(actor *self)
                  "by hand: %s", hf_status_name(status));
 }
 
+/* Of two calls at once either may be the last one that the depot hears. After them it may be offline, until a call that
+ * is alone has returned. */
+static void tell_online(bool is_online)
+{
+    bool is_alone = world.telling == 0;
+    unsigned number = ++world.told;
+    world.telling++;
+    world.offline = world.offline || !is_online;
+    world.offline_tick = tick();
+    hf_status status = hf_depot_online(world.depot, is_online);
+    world.telling--;
+    is_alone = is_alone && world.told == number;
+    world.offline = !is_online || !is_alone;
+    world.offline_tick = tick();
+    HF_CHECK(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK);
+}
+
 static void disturb(actor *self)
 {
     int what = (int)hf_rng_below(&self->rng, 100);
@@ -1734,13 +1755,7 @@ static void disturb(actor *self)
         text value = is_list(key) ? any_list(&self->rng) : text_of(token, TOKEN_LEN);
         set_state(key, chance(&self->rng, 80) ? &value : NULL);
     } else if (what < 90) {
-        bool is_online = chance(&self->rng, 60);
-        world.offline = world.offline || !is_online;
-        world.offline_tick = tick();
-        hf_status status = hf_depot_online(world.depot, is_online);
-        world.offline = !is_online;
-        world.offline_tick = tick();
-        HF_CHECK(status == HF_OK || (status == HF_ERR_CLOSED && world.is_closing) || hf_canceled() != HF_OK);
+        tell_online(chance(&self->rng, 60));
     } else if (what < 95) {
         HF_IGNORE(hf_depot_trim(world.depot, 0));
     } else {
@@ -1870,7 +1885,7 @@ static void settle(void)
 {
     world.is_last = true;
     world.is_down = false;
-    world.offline = 0;
+    world.offline = false;
     HF_CHECK(hf_depot_online(world.depot, true) == HF_OK);
     hf_watcher *watchers[ALL] = {NULL};
     watched seen[ALL] = {0};
@@ -2035,7 +2050,7 @@ static void run_round(hf_rng *rng, bool is_cut)
     hf_scope *scope = NULL; /* opened before the depot, so that the depot can be closed under its fibers */
     HF_CHECK(hf_scope_open(&scope, .join = HF_JOIN_DISCARD) == HF_OK);
     HF_CHECK(open_depot(rng) == HF_OK);
-    world.offline = 0;
+    world.offline = false;
     world.power_left = is_cut && world.disk != NULL ? 1 + hf_rng_below(rng, 120) : 0;
     int count = 2 + (int)hf_rng_below(rng, ACTORS_MAX - 1);
     for (int i = 0; i < count; i++) {
@@ -2157,10 +2172,41 @@ static void depots_lose_nothing_when_the_power_goes(void **state)
     run_seeds("depots on a disk without power", 3000);
 }
 
+#ifdef HF_CANARIES
+#define IS_CANARY true
+#else
+#define IS_CANARY false
+#endif
+
+/* Seeds that failed once: all but the last because of the twin, which did not know this. */
+static const uint64_t SEEDS_KEPT[] = {
+    10048877, /* a subscription that was replaced ended after the next one had begun, in the same moment */
+    10428105, /* two calls told the depot at once that it is online, and that it is not */
+    10490463, /* the same */
+    10741118, /* the same */
+    10477217, /* a value was read while the answer to a write was being written to the user's source */
+    10665889, /* a get that wanted no older value joined a flight whose answer was being written there */
+    10841560, /* a fetch that a record had overtaken was ended as if its key had been invalidated once more */
+};
+
+static void seeds_that_failed_once_do_not_fail_again(void **state)
+{
+    (void)state;
+    if (IS_CANARY) {
+        skip();
+    }
+    with_disk = false;
+    for (size_t i = 0; i < HF_COUNT_OF(SEEDS_KEPT) && hf_checks_failed() == 0; i++) {
+        print_message("seed %llu\n", (unsigned long long)SEEDS_KEPT[i]);
+        (void)run(SEEDS_KEPT[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(depots_do_what_their_twin_says),
+        cmocka_unit_test(seeds_that_failed_once_do_not_fail_again),
         cmocka_unit_test(depots_lose_nothing_when_the_power_goes),
     };
     return hf_test_main("depot_model", TESTS, HF_COUNT_OF(TESTS), argc, argv);
