@@ -233,7 +233,7 @@ static void act_leave_and_tell(hf_depot *depot, hf_post *post)
 }
 
 /* The ask was aborted: what it holds goes back. It is on its caller's stack, so the message is not part of it. */
-static void take_back(hf_depot *depot, const hf_ask *ask)
+static HF_NOINLINE void take_back(hf_depot *depot, const hf_ask *ask)
 {
     hf_assert(ask->slot != NULL);
     leaving *one = hf_rt_alloc(depot->rt, sizeof *one);
@@ -279,7 +279,7 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
         HF_LEAVE(self, status);
     }
     hf_op_init(&ask->op);
-    if (ask->key != NULL && hf_depot_is_called_for(self, depot, hf_str_of_len(ask->key->bytes, ask->key->len))) {
+    if (ask->key.data != NULL && hf_depot_is_called_for(self, depot, ask->key)) {
         (void)hf_depot_refuse_own(&ask->op, depot, verb);
         HF_LEAVE(self, hf_op_end(self, &ask->op));
     }
@@ -320,7 +320,7 @@ hf_status hf_depot_ask_of(hf_depot *depot, hf_depot_key key, hf_ask *ask, void (
     if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
         return hf_depot_raise(depot, &op);
     }
-    ask->key = &bytes;
+    ask->key = hf_depot_key_str(&bytes);
     return hf_depot_ask(depot, ask, act, verb, hf_nanoseconds(0));
 }
 
@@ -476,31 +476,38 @@ hf_status hf_depot_check_place(hf_runtime *rt, const char *verb)
     HF_LEAVE(self, self->hook_depth != 0 ? hf_refuse_in_hook(self, verb, true) : HF_OK);
 }
 
-hf_status hf_depot_enter(hf_depot *depot, const char *verb)
+/* Apart, so that its record of a failure is not on the stack of every caller that waits. */
+static HF_NOINLINE hf_status refuse_call(hf_depot *depot, hf_status status, const char *verb)
 {
     hf_op op;
     hf_op_init(&op);
     if (depot == NULL) {
-        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s needs a depot", verb);
-        return hf_depot_raise(NULL, &op);
+        (void)hf_fail_at(&op, status, verb, "%s needs a depot", verb);
+    } else if (status == HF_ERR_CLOSED) {
+        (void)hf_fail_at(&op, status, verb, "depot '%s' is closed", depot->name);
+    } else {
+        (void)hf_fail_at(&op, status, verb,
+                         "%s was called by a function that depot '%s' has called: it must not wait for the depot", verb,
+                         depot->name);
+    }
+    return hf_depot_raise(depot, &op);
+}
+
+hf_status hf_depot_enter(hf_depot *depot, const char *verb)
+{
+    if (HF_UNLIKELY(depot == NULL)) {
+        return refuse_call(NULL, HF_ERR_MISUSE, verb);
     }
     HF_TRY(hf_depot_check_place(depot->rt, verb));
     const hf_fiber *self = (const hf_fiber *)(void *)hf_self_get();
-    if (self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self) {
-        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb,
-                         "%s was called by a function that depot '%s' has called: it must not wait for the depot", verb,
-                         depot->name);
-        return hf_depot_raise(depot, &op);
+    if (HF_UNLIKELY(self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self)) {
+        return refuse_call(depot, HF_ERR_MISUSE, verb);
     }
     hf_spin_lock(&depot->lock);
     bool is_open = !depot->is_closing;
     depot->users += is_open;
     hf_spin_unlock(&depot->lock);
-    if (!is_open) {
-        (void)hf_fail_at(&op, HF_ERR_CLOSED, verb, "depot '%s' is closed", depot->name);
-        return hf_depot_raise(depot, &op);
-    }
-    return HF_OK;
+    return HF_LIKELY(is_open) ? HF_OK : refuse_call(depot, HF_ERR_CLOSED, verb);
 }
 
 void hf_depot_leave(hf_depot *depot)

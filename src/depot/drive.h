@@ -8,6 +8,9 @@
 #include "fiber/fail.h"
 #include "fiber/sched/wait.h"
 
+#include <stddef.h>
+#include <string.h>
+
 typedef struct hf_depot_slot hf_depot_slot;
 typedef struct hf_snap hf_snap;
 typedef struct hf_pending hf_pending;
@@ -37,10 +40,8 @@ struct hf_ask {
     bool is_done;      /* answered by its own caller, who drives */
     hf_instant deadline;
     hf_depot_slot *slot;     /* held */
-    hf_op op;                /* a failure with a sentence */
-    hf_failure_box *failure; /* or the failure of another; owned */
-
-    const hf_depot_key_bytes *key;
+    hf_failure_box *failure; /* the failure of another; owned */
+    hf_str key;              /* NULL = it is about none; its bytes are the caller's */
     hf_ask_rule rule;
     bool is_forced;
     bool is_prefetch;
@@ -58,7 +59,14 @@ struct hf_ask {
     hf_pending *waits_row;   /* that it waits for */
     void *what;              /* other arguments */
     struct hf_many *many;    /* it is one of many: nobody waits for it alone */
+    hf_op op;                /* or a failure with a sentence. The last one, because most asks never touch it */
 };
+
+/* For asks of which there may be thousands at once: what is not cleared need not be in the cache. hf_depot_ask begins `op`. */
+static inline void hf_ask_init(hf_ask *ask)
+{
+    memset(ask, 0, offsetof(hf_ask, op));
+}
 
 /* ---- drive.c ----------------------------------------------------------------------------------------------------- */
 

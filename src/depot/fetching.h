@@ -166,7 +166,7 @@ void hf_read_act(hf_depot *depot, hf_post *post);
 /* The flight of these asks is over. */
 void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
 /* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
-bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+bool hf_read_at_once(hf_depot *depot, hf_str key, const hf_ask_rule *rule, hf_value **ret_value,
                      hf_depot_info *ret_info);
 void hf_info_fill(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place);
 /* Fails: HF_ERR_INVALID. */

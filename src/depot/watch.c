@@ -468,7 +468,7 @@ hf_status hf_watch_open(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watc
     }
     watcher->is_list = is_list;
     watcher->is_paged = is_paged;
-    hf_ask ask = {.key = &bytes, .what = watcher};
+    hf_ask ask = {.key = hf_depot_key_str(&bytes), .what = watcher};
     hf_status status = hf_depot_ask(depot, &ask, act_open, "hf_depot_watch", hf_nanoseconds(0));
     if (status != HF_OK) {
         watcher_free(watcher);
