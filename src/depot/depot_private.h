@@ -106,6 +106,14 @@ struct hf_depot {
     hf_keys paging;      /* hf_paging */
     hf_list paging_idle; /* those that nobody has open, the oldest first */
 
+    /* The flight that was boarded last. While nobody drives, and there is nothing to act on, an ask for its key may board it
+     * without the driver: drive.c. */
+    hf_depot_flight *open_flight; /* NULL = none */
+    bool is_boarding;             /* it may be boarded so; under the lock */
+    hf_list boarded;              /* asks that have, and are not counted yet; under the lock, as are ... */
+    size_t boarded_count;         /* ... how many, and ... */
+    uint64_t boarding;            /* ... a number for them; from 1 on */
+
     hf_list all_flights;
     hf_list all_watchers;
     hf_list queue[3];  /* flights that wait for a permit, by urgency: high, normal, low */

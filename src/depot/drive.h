@@ -45,6 +45,8 @@ struct hf_ask {
     hf_ask_rule rule;
     bool is_forced;
     bool is_prefetch;
+    bool may_board;    /* a get that fetches what is not there: it may join a flight without the driver ... */
+    uint64_t boarding; /* ... and has: hf_depot.boarding then; under the lock */
     bool is_hard, drops;
     hf_urgency urgency;
     hf_snap *snap; /* the answer; a reference */
@@ -77,6 +79,8 @@ void hf_depot_post_quietly(hf_depot *depot, hf_post *post);
 /* Posts an ask and waits for its answer. The failure is then the last one of the caller. `verb`: for messages. */
 hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb,
                        hf_span timeout);
+/* Under the lock, by the driver or while nobody drives: asks that boarded without the driver become waiters like others. */
+void hf_depot_count_boarded(hf_depot *depot);
 /* By the driver: the ask is over. Its failure is in ask->op or ask->failure. */
 void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status);
 /* By the driver: the ask waits in this list. False: it wants out, and was answered. */

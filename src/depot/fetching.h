@@ -163,8 +163,8 @@ typedef struct hf_sub_run {
 /* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 void hf_read_act(hf_depot *depot, hf_post *post);
-/* The flight of these asks is over. */
-void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
+/* The flight of this ask is over; `at`: what the rules see of its key now. */
+void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight, const hf_look_at *at);
 /* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
 bool hf_read_at_once(hf_depot *depot, hf_str key, const hf_ask_rule *rule, hf_value **ret_value,
                      hf_depot_info *ret_info);

@@ -87,6 +87,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
         return;
     }
     depot->counts.joined += joined;
+    depot->open_flight = flight;
     ask->flight = flight;
     flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
     bool is_of_many = ask->many != NULL;               /* an ask of its own may be gone as soon as it is parked */
@@ -96,11 +97,10 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
 }
 
-void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
+void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight, const hf_look_at *at)
 {
     hf_depot_slot *slot = ask->slot;
     hf_assert(slot == flight->slot && slot->load == HF_SLOT_KNOWN && ask->flight == NULL);
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot)); /* there may be many who waited */
     ask->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK && flight->query != NULL) { /* of a page: the window has it */
         hf_depot_answer(depot, ask, HF_OK);
@@ -108,19 +108,19 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
     }
     if (flight->status == HF_OK) {
         if (slot->snap->kind == HF_ENTRY_VALUE) {
-            serve(depot, ask, slot->snap, &at);
+            serve(depot, ask, slot->snap, at);
         } else { /* deleted here meanwhile */
             answer_not_found(depot, ask);
         }
         return;
     }
     if (flight->status == HF_ERR_NOT_FOUND && slot->snap->is_pending && slot->snap->kind == HF_ENTRY_VALUE) {
-        serve(depot, ask, slot->snap, &at); /* the origin has none, but a write makes one */
+        serve(depot, ask, slot->snap, at); /* the origin has none, but a write makes one */
         return;
     }
-    if (hf_rule_serves_stale(&ask->rule, &at, flight->why)) {
+    if (hf_rule_serves_stale(&ask->rule, at, flight->why)) {
         ask->place = HF_DEPOT_MEMORY;
-        serve(depot, ask, slot->snap, &at);
+        serve(depot, ask, slot->snap, at);
         return;
     }
     if (flight->was_denied) {
@@ -240,6 +240,7 @@ static hf_status get(hf_depot *depot, hf_str key, hf_value **ret_value, const hf
     ask.key = key;
     ask.rule = rule;
     ask.is_forced = options->force;
+    ask.may_board = options->fresh != HF_FRESH_LOCAL;
     ask.urgency = options->urgency;
     ask.place = HF_DEPOT_MEMORY;
     ask.asked_at = hf_depot_wall(depot);
