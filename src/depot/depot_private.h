@@ -69,6 +69,7 @@ struct hf_depot {
     hf_spin lock; /* first: hf_wait.object. Guards inbox, is_driven, waiters' lists, users, keeper */
     hf_list inbox;
     bool is_driven;
+    bool is_kept;                   /* by the keeper */
     const hf_fiber *_Atomic driver; /* who drives: a callback of the depot must not call it */
     unsigned users;                 /* calls inside */
     bool is_closing;
@@ -142,7 +143,10 @@ struct hf_depot {
     hf_list batch;            /* changes that wait for the next commit */
     hf_list committing;       /* changes of the commit under way */
     bool is_committing;
-    hf_status broken; /* the source takes nothing any more */
+    bool wants_commit; /* the batch waits for the keeper, who sleeps or is about to be woken; under the lock */
+    size_t calls_new;  /* calls whose fibers have not begun; under the lock */
+    const hf_sched *_Atomic keeper_home; /* where the keeper runs; NULL = it has not begun */
+    hf_status broken;                    /* the source takes nothing any more */
 
     hf_keys aliases;     /* by the old key */
     hf_list alias_order; /* the oldest first */

@@ -8,6 +8,8 @@
  * driver found at the end of its last turn still holds (`may_board`). It queues up in `boarded`, under the lock, and the next driver
  * counts all of those before it does anything else. For 10,000 fibers that ask for one key that is 10,000 turns less.
  *
+ * A driver that is not the keeper leaves the commit to it (`leaves_commit`), so that fibers that are ready now write in the same one.
+ *
  * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's
  * functions: they wake the keeper, a fiber of the depot. It also watches the timers. */
 #include "depot/change.h"
@@ -18,12 +20,30 @@
 
 /* ---- Driving ----------------------------------------------------------------------------------------------------- */
 
+/* Whether the commit is left to the keeper. Its turn comes after those of the fibers that are ready now, and it waits for calls
+ * that are about to begin: most of these have something to write as well, and so it is one commit and not two. Plain threads and
+ * other schedulers do not wait for a fiber of another thread. */
+static bool leaves_commit(hf_depot *depot)
+{
+    const hf_fiber *self = atomic_load_explicit(&depot->driver, memory_order_relaxed);
+    if (self == NULL || self->kind != HF_FIBER_PLAIN || depot->is_ending ||
+        atomic_load_explicit(&depot->keeper_home, memory_order_relaxed) != self->sched) {
+        return false;
+    }
+    hf_spin_lock(&depot->lock);
+    bool leaves = !depot->is_kept || depot->calls_new > 0;
+    hf_spin_unlock(&depot->lock);
+    return leaves;
+}
+
 static void settle(hf_depot *depot)
 {
     hf_depot_look_at_subs(depot);
     hf_depot_start_flights(depot);
     hf_depot_start_sends(depot);
-    hf_depot_commit(depot);
+    if (!depot->is_committing && !hf_list_is_empty(&depot->batch) && !leaves_commit(depot)) {
+        hf_depot_commit(depot);
+    }
     hf_depot_look_at_end(depot);
 }
 
@@ -93,6 +113,8 @@ static void drive(hf_depot *depot)
             atomic_store_explicit(&depot->driver, NULL, memory_order_relaxed);
             depot->is_driven = false;
             depot->is_boarding = may;
+            depot->is_kept = false;
+            depot->wants_commit = !depot->is_committing && !hf_list_is_empty(&depot->batch);
         }
         hf_spin_unlock(&depot->lock);
         if (is_over) {
@@ -152,7 +174,7 @@ static bool push(hf_depot *depot, hf_post *post, hf_ask *ask)
 static void after_driving(hf_depot *depot)
 {
     hf_spin_lock(&depot->lock);
-    hf_wait *keeper = depot->timer_moved ? claim_keeper(depot) : NULL;
+    hf_wait *keeper = depot->timer_moved || (depot->wants_commit && depot->calls_new == 0) ? claim_keeper(depot) : NULL;
     depot->timer_moved = false;
     hf_spin_unlock(&depot->lock);
     if (keeper != NULL) {
@@ -476,6 +498,7 @@ hf_status hf_depot_keeper(void *arg)
 {
     hf_depot *depot = arg;
     bool is_canceled = false;
+    atomic_store_explicit(&depot->keeper_home, ((const hf_fiber *)(void *)hf_self_get())->sched, memory_order_relaxed);
     for (;;) {
         hf_fiber *self = hf_enter(depot->rt);
         hf_assert(self != NULL);
@@ -484,11 +507,12 @@ hf_status hf_depot_keeper(void *arg)
         hf_sync_point(self);
         hf_spin_lock(&depot->lock);
         bool ends = depot->keeper_ends;
-        bool drives = !ends && !depot->is_driven && !hf_list_is_empty(&depot->inbox);
+        bool commits = depot->wants_commit && depot->calls_new == 0;
+        bool drives = !ends && !depot->is_driven && (commits || !hf_list_is_empty(&depot->inbox));
         hf_heap_node *first = NULL;
         bool sleeps = !ends && !drives;
         if (drives) {
-            depot->is_driven = true;
+            depot->is_driven = depot->is_kept = true;
         } else if (sleeps) {
             /* The heap belongs to the driver; while somebody drives, after_driving wakes the keeper if the first timer
              * moves. */
@@ -513,6 +537,18 @@ hf_status hf_depot_keeper(void *arg)
         if (status == HF_ERR_TIMEOUT) {
             post_tick(depot);
         }
+    }
+}
+
+void hf_depot_call_begins(hf_depot *depot)
+{
+    hf_spin_lock(&depot->lock);
+    hf_assert(depot->calls_new > 0);
+    bool is_last = --depot->calls_new == 0;
+    hf_wait *keeper = is_last && depot->wants_commit && !depot->is_driven ? claim_keeper(depot) : NULL;
+    hf_spin_unlock(&depot->lock);
+    if (keeper != NULL) {
+        wake(depot, keeper);
     }
 }
 

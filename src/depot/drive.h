@@ -105,6 +105,8 @@ hf_status hf_depot_ask_of(hf_depot *depot, hf_depot_key key, hf_ask *ask, void (
                           const char *verb);
 /* As hf_depot_ask, but nothing ends the wait: for calls that release something. */
 void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb);
+/* A fiber that was counted in calls_new has begun, or will not. Outside the library, or by the driver. */
+void hf_depot_call_begins(hf_depot *depot);
 /* The keeper ends when it is told. */
 void hf_depot_end_keeper(hf_depot *depot);
 

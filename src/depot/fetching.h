@@ -94,6 +94,7 @@ struct hf_depot_call {
     hf_post over;
     unsigned origin; /* of all its flights */
     bool is_many;    /* .fetch_many is called */
+    bool is_new;     /* counted in depot->calls_new; of its fiber, then of the driver */
     bool may_begin;  /* the breaker allowed the first attempt */
     bool is_probe;
     bool was_denied;   /* the breaker refused an attempt */
