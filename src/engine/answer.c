@@ -102,8 +102,27 @@ HF_PRINTF(3, 0)
 static void set_failure(hf_call *call, hf_status status, const char *format, va_list args)
 {
     char why[HF_MESSAGE_LEN_MAX];
+    const char *words = call->words; /* of hf_call_say */
     (void)vsnprintf(why, sizeof why, format, args);
     hf_call_set_failure(call, status, why);
+    call->words = words;
+}
+
+void hf_call_say(hf_core *core, hf_call *call, const char *format, ...)
+{
+    char text[2 * HF_MESSAGE_LEN_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t len = strlen(text);
+    char *words = core->status == HF_OK ? hf_arena_zero(call->arena, len + 1, 1) : NULL;
+    if (words != NULL) {
+        memcpy(words, text, len);
+    } else if (core->status == HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    call->words = words;
 }
 
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...)

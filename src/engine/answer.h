@@ -11,6 +11,8 @@ void hf_call_reply(hf_core *core, hf_call *call);
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
 void hf_call_fail_with(hf_core *core, hf_call *call, hf_status status, const hf_pb_type *type, const void *detail,
                        const char *format, ...) HF_PRINTF(6, 7);
+/* Before one of these: what a Temporal server says instead, for callers that know its sentences. */
+void hf_call_say(hf_core *core, hf_call *call, const char *format, ...) HF_PRINTF(3, 4);
 /* A limit that does not pass: HF_ERR_LIMIT, and waiting does not help. */
 /* `words` are a Temporal server's, for callers that know those; a constant. */
 void hf_call_fail_for_good(hf_core *core, hf_call *call, const char *words, const char *format, ...) HF_PRINTF(4, 5);

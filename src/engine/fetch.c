@@ -37,7 +37,32 @@ static bool find(hf_str events, int64_t first, int64_t event_id, hf_str *ret_byt
     return false;
 }
 
-hf_fetch hf_event_get(hf_core *core, hf_run *run, int64_t event_id, hf_pb_history_event *ret_event)
+/* Whether the event has what its readers take for granted. */
+static bool is_whole(const hf_pb_history_event *event)
+{
+    if (!hf_event_fits(event)) {
+        return false;
+    }
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+        return event->workflow_execution_started_event_attributes->workflow_type != NULL &&
+               event->workflow_execution_started_event_attributes->task_queue != NULL;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED:
+        return event->workflow_execution_update_admitted_event_attributes->request != NULL;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+        return event->workflow_execution_update_completed_event_attributes->outcome != NULL;
+    default:
+        return true;
+    }
+}
+
+static bool is_it(const hf_pb_history_event *event, int64_t event_id, int32_t event_type)
+{
+    bool is_of_type = event_type == (int32_t)HF_EVENT_TYPE_UNSPECIFIED || event->event_type == event_type;
+    return event->event_id == event_id && is_of_type && is_whole(event);
+}
+
+hf_fetch hf_event_get(hf_core *core, hf_run *run, int64_t event_id, int32_t event_type, hf_pb_history_event *ret_event)
 {
     hf_assert(event_id > 0 && event_id <= run->event_count && !HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     hf_slot *slot = HF_SLOT(run);
@@ -61,12 +86,17 @@ hf_fetch hf_event_get(hf_core *core, hf_run *run, int64_t event_id, hf_pb_histor
     if (status == HF_ERR_NOMEM || core->scratch.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
-    return status == HF_OK ? HF_FETCH_HERE : HF_FETCH_LOST;
+    if (status != HF_OK || !is_it(ret_event, event_id, event_type)) {
+        *ret_event = (hf_pb_history_event){0};
+        return HF_FETCH_LOST;
+    }
+    return HF_FETCH_HERE;
 }
 
-bool hf_event_for_call(hf_core *core, hf_call *call, hf_run *run, int64_t event_id, hf_pb_history_event *ret_event)
+bool hf_event_for_call(hf_core *core, hf_call *call, hf_run *run, int64_t event_id, int32_t event_type,
+                       hf_pb_history_event *ret_event)
 {
-    switch (hf_event_get(core, run, event_id, ret_event)) {
+    switch (hf_event_get(core, run, event_id, event_type, ret_event)) {
     case HF_FETCH_HERE:
         return core->status == HF_OK;
     case HF_FETCH_COMING:
@@ -83,9 +113,10 @@ bool hf_event_for_call(hf_core *core, hf_call *call, hf_run *run, int64_t event_
     return false;
 }
 
-bool hf_event_for_due(hf_core *core, hf_run *run, int64_t event_id, hf_pb_history_event *ret_event, bool *ret_is_lost)
+bool hf_event_for_due(hf_core *core, hf_run *run, int64_t event_id, int32_t event_type, hf_pb_history_event *ret_event,
+                      bool *ret_is_lost)
 {
-    hf_fetch fetch = hf_event_get(core, run, event_id, ret_event);
+    hf_fetch fetch = hf_event_get(core, run, event_id, event_type, ret_event);
     *ret_is_lost = fetch == HF_FETCH_LOST;
     HF_SLOT(run)->fetch_due = fetch == HF_FETCH_COMING || HF_SLOT(run)->fetch_due;
     return fetch != HF_FETCH_COMING;

@@ -17,12 +17,15 @@ typedef enum hf_fetch {
     HF_FETCH_LOST    /* its row cannot be read */
 } hf_fetch;
 
-/* The event as a message whose texts live until the end of the input. */
-hf_fetch hf_event_get(hf_core *core, hf_run *run, int64_t event_id, hf_pb_history_event *ret_event);
+/* The event as a message whose texts live until the end of the input. It is of this type, else it counts as lost: a row may hold any
+ * bytes. HF_EVENT_TYPE_UNSPECIFIED: of any type that fits its attributes. */
+hf_fetch hf_event_get(hf_core *core, hf_run *run, int64_t event_id, int32_t event_type, hf_pb_history_event *ret_event);
 /* The same for a call. False: the call waits, or has failed; its caller returns. */
-bool hf_event_for_call(hf_core *core, hf_call *call, hf_run *run, int64_t event_id, hf_pb_history_event *ret_event);
+bool hf_event_for_call(hf_core *core, hf_call *call, hf_run *run, int64_t event_id, int32_t event_type,
+                       hf_pb_history_event *ret_event);
 /* The same for a deadline: it fires again when the event is here. False: it waits. *ret_is_lost: there is no such event to be had. */
-bool hf_event_for_due(hf_core *core, hf_run *run, int64_t event_id, hf_pb_history_event *ret_event, bool *ret_is_lost);
+bool hf_event_for_due(hf_core *core, hf_run *run, int64_t event_id, int32_t event_type, hf_pb_history_event *ret_event,
+                      bool *ret_is_lost);
 
 #define HF_FETCH_ZONE (-1) /* of hf_slot.fetch_id: the rules of a time zone (zone.h) */
 

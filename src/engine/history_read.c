@@ -120,7 +120,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
         hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* by_page has decoded it before */
     }
     if (!is_permitted(call, run, &page)) {
-        call->words = "Request unauthorized.";
+        hf_call_say(core, call, "Request unauthorized.");
         hf_call_fail(core, call, HF_ERR_DENIED, "no workflow task of this run was handed to the caller");
         return;
     }

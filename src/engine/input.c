@@ -235,6 +235,17 @@ static void wait_in(hf_core *core, hf_call *call, hf_list *waiting)
     hf_list_push_back(waiting, &call->link);
 }
 
+void hf_call_say_no_run(hf_core *core, hf_call *call)
+{
+    hf_target target = hf_call_target(call);
+    if (target.workflow_id.len > 0 && target.run_id.len > 0) {
+        hf_call_say(core, call, "workflow execution not found for workflow ID \"%.*s\" and run ID \"%.*s\"",
+                    HF_STR_ARGS(target.workflow_id), HF_STR_ARGS(target.run_id));
+    } else {
+        hf_call_say(core, call, "workflow execution not found");
+    }
+}
+
 /* The name's text holds the namespace and the workflow id. */
 static void refuse_unknown(hf_core *core, hf_call *call, const hf_name *name)
 {
@@ -242,6 +253,7 @@ static void refuse_unknown(hf_core *core, hf_call *call, const hf_name *name)
     hf_assert(end != NULL); /* hf_name_text */
     hf_str namespace_ = {name->text.data, (size_t)(end - name->text.data)};
     hf_str id = {end + 1, name->text.len - namespace_.len - 1};
+    hf_call_say(core, call, "workflow not found for ID: %.*s", HF_STR_ARGS(id));
     hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no workflow '%.*s' in the namespace '%.*s'", HF_STR_ARGS(id),
                  HF_STR_ARGS(namespace_));
 }
@@ -294,6 +306,7 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
         refuse_unknown(core, call, name);
         return;
     }
+    hf_call_say_no_run(core, call);
     hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id", HF_STR_ARGS(run_id));
 }
 
@@ -331,10 +344,12 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
         return;
     }
     if (!hf_str_equal(hf_owned_str(&run->namespace), target.namespace_)) {
+        hf_call_say_no_run(core, call);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run in this namespace");
         return;
     }
     if (!is_of_kind(core, call, run)) { /* engine-O3 */
+        hf_call_say_no_run(core, call);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run");
         return;
     }
@@ -346,6 +361,7 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
             hf_call_refuse(core, call, "NextPageToken belongs to another history");
             return;
         }
+        hf_call_say_no_run(core, call);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id",
                      HF_STR_ARGS(target.run_id));
         return;
@@ -360,6 +376,7 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
             hf_read_stream_end(core, call);
             return;
         }
+        hf_call_say_no_run(core, call);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run: it was deleted");
         return;
     }

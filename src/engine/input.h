@@ -9,6 +9,7 @@ void hf_input(hf_core *core, hf_call *call);                     /* a call whose
 void hf_input_run(hf_core *core, hf_call *call, hf_run *run);    /* its run is here */
 void hf_input_name(hf_core *core, hf_call *call, hf_name *name); /* its workflow id is known */
 
+void hf_call_say_no_run(hf_core *core, hf_call *call); /* before it fails: the run that it names is not there */
 hf_str hf_call_run_id(const hf_call *call); /* the run it names, empty = the current one */
 
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run);

@@ -219,6 +219,7 @@ bool hf_call_namespace_is_good(hf_core *core, hf_call *call, hf_str name)
         return true; /* it is being deleted: runs that end still tell each other, but none begins */
     }
     hf_pb_namespace_not_found_failure detail = {.namespace = name};
+    hf_call_say(core, call, "Namespace %.*s is not found.", HF_STR_ARGS(name));
     hf_call_fail_with(core, call, HF_ERR_NOT_FOUND, &hf_pb_namespace_not_found_failure_type, &detail,
                       "there is no namespace '%.*s': register it first", HF_STR_ARGS(name));
     return false; /* engine-B2 */

@@ -39,6 +39,7 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
     }
     if (!hf_wft_holds(core, run, &token)) {
         HF_PROBE(core, HF_PROBE_LATE_ANSWER);
+        hf_call_say(core, call, "Workflow task not found.");
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow task is not running any more: it ended or timed out");
         return;
     }
@@ -58,6 +59,12 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
     }
 }
 
+static void refuse_other_chain(hf_core *core, hf_call *call)
+{
+    hf_call_say(core, call, "workflow execution not found");
+    hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the current run belongs to another chain");
+}
+
 void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
 {
     hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);               /* engine-E3 */
@@ -69,7 +76,7 @@ void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION: {
         REQUEST(request_cancel_workflow_execution);
         if (!chain_matches(run, request->first_execution_run_id)) {
-            hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the current run belongs to another chain");
+            refuse_other_chain(core, call);
             return;
         }
         hf_cancel_call(core, call, run);
@@ -78,7 +85,7 @@ void hf_input_dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION: {
         REQUEST(terminate_workflow_execution);
         if (!chain_matches(run, request->first_execution_run_id)) {
-            hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the current run belongs to another chain");
+            refuse_other_chain(core, call);
             return;
         }
         if (!hf_call_data_fits(core, call, "details", hf_payloads_len(request->details))) {

@@ -183,6 +183,9 @@ static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, cons
         if (status == HF_ERR_NOT_FOUND && call->led_to != 0) {
             hf_read_stream_end(core, call);
         } else {
+            if (status == HF_ERR_NOT_FOUND) {
+                hf_call_say_no_run(core, call);
+            }
             hf_call_fail(core, call, status, "%s", why);
         }
     }

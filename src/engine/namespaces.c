@@ -331,6 +331,7 @@ void hf_register_namespace_call(hf_core *core, hf_call *call)
     const hf_namespace *known = hf_namespace_find(core, request->namespace);
     if (known != NULL) {
         static const hf_pb_namespace_already_exists_failure DETAIL = {0};
+        hf_call_say(core, call, "Namespace \"%.*s\" already exists", HF_STR_ARGS(request->namespace));
         hf_call_fail_with(core, call, HF_ERR_EXISTS, &hf_pb_namespace_already_exists_failure_type, &DETAIL,
                           known->state == HF_NAMESPACE_STATE_DELETED
                               ? "the namespace '%.*s' is being deleted, with all of its runs"

@@ -70,5 +70,8 @@ void hf_namespace_show(const hf_core *core, const hf_namespace *space, hf_arena 
 /* Whether a run of this namespace may have these search attributes. `ret_why` says why not, with the name. */
 bool hf_attributes_are_good(hf_core *core, hf_str namespace_, const hf_pb_search_attributes *attributes,
                             char ret_why[HF_MESSAGE_LEN_MAX]);
+/* The same with the type of each in its metadata, where the caller has not said it: SDKs read attributes by it. In the scratch arena, or the
+ * argument if nothing is added. */
+hf_pb_search_attributes *hf_attributes_typed(hf_core *core, hf_str namespace_, hf_pb_search_attributes *attributes);
 
 #endif

@@ -64,3 +64,66 @@ bool hf_attributes_are_good(hf_core *core, hf_str namespace_, const hf_pb_search
     }
     return true;
 }
+
+static bool says_type(const hf_pb_payload *payload)
+{
+    for (size_t i = 0; payload != NULL && i < payload->metadata.count; i++) {
+        if (hf_str_equal(payload->metadata.items[i].key, HF_STR("type"))) {
+            return true;
+        }
+    }
+    return payload == NULL;
+}
+
+static hf_pb_payload *with_type(hf_arena *arena, const hf_pb_payload *payload, hf_attr_type type)
+{
+    size_t count = payload->metadata.count;
+    hf_pb_payload *copy = HF_ARENA_NEW(arena, hf_pb_payload);
+    hf_pb_payload_metadata_entry *metadata = HF_ARENA_ARRAY(arena, hf_pb_payload_metadata_entry, count + 1);
+    if (copy == NULL || metadata == NULL) {
+        return NULL;
+    }
+    if (count > 0) {
+        memcpy(metadata, payload->metadata.items, count * sizeof *metadata);
+    }
+    metadata[count] =
+        (hf_pb_payload_metadata_entry){.key = HF_STR("type"), .value = hf_str_of(hf_attr_type_name(type))};
+    *copy = *payload;
+    copy->metadata.items = metadata;
+    copy->metadata.count = count + 1;
+    return copy;
+}
+
+hf_pb_search_attributes *hf_attributes_typed(hf_core *core, hf_str namespace_, hf_pb_search_attributes *attributes)
+{
+    if (attributes == NULL) {
+        return NULL;
+    }
+    const hf_namespace *space = hf_namespace_find(core, namespace_);
+    hf_pb_search_attributes *typed = NULL;
+    for (size_t i = 0; core->scratch.status == HF_OK && i < attributes->indexed_fields.count; i++) {
+        hf_attr_type type = HF_ATTR_NONE;
+        const hf_pb_search_attributes_indexed_fields_entry *given = &attributes->indexed_fields.items[i];
+        if (says_type(given->value) || !type_of(core, space, given->key, &type) || type == HF_ATTR_NONE) {
+            continue;
+        }
+        if (typed == NULL) {
+            size_t count = attributes->indexed_fields.count;
+            typed = HF_ARENA_NEW(&core->scratch, hf_pb_search_attributes);
+            hf_pb_search_attributes_indexed_fields_entry *items =
+                HF_ARENA_ARRAY(&core->scratch, hf_pb_search_attributes_indexed_fields_entry, count);
+            if (typed == NULL || items == NULL) {
+                break;
+            }
+            memcpy(items, attributes->indexed_fields.items, count * sizeof *items);
+            *typed = *attributes;
+            typed->indexed_fields.items = items;
+        }
+        typed->indexed_fields.items[i].value = with_type(&core->scratch, given->value, type);
+    }
+    if (core->scratch.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return attributes;
+    }
+    return typed != NULL ? typed : attributes;
+}

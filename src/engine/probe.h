@@ -165,6 +165,7 @@
     X(HF_PROBE_QUERY_ATTACHED, "a query went with a workflow task")                          \
     X(HF_PROBE_QUERY_UNSTUCK, "a query left the sticky queue of a worker")                   \
     X(HF_PROBE_QUERY_FAILED, "a worker could not answer a query")                            \
+    X(HF_PROBE_QUERY_CONFLICT, "a query went with a task whose code does not fit")           \
     X(HF_PROBE_QUERY_FAILED_FAST, "a query met a workflow task that keeps failing")          \
     X(HF_PROBE_QUERY_REJECTED, "a query met a run that is not open")                         \
     X(HF_PROBE_QUERY_EXPIRED, "a query was not answered in time")                            \

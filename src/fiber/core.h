@@ -294,7 +294,9 @@ struct hf_sched {
     hf_linger linger;          /* whether to wait for an answer of a neighbour before a sleep */
     hf_sched *called;          /* the scheduler that it called last, and so expects an answer from; NULL = none yet */
     int64_t late_ns; /* from the neighbour's call to the end of its last sleep; 0 = it did not sleep, or no neighbour */
-    int64_t coarse_ns;        /* the clock when it was last read */
+    int64_t coarse_ns;   /* the clock when it was last read */
+    uint8_t chance[256]; /* random bytes of the system for hf_random, each given out once: the last chance_left */
+    uint32_t chance_left;
     hf_fiber *free_fibers[3]; /* stacks by class */
     unsigned free_fiber_count[3];
     hf_branch *free_branches;

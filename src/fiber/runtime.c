@@ -595,6 +595,22 @@ hf_time hf_wall_now(hf_runtime *runtime)
     return env->ops->wall_now(env);
 }
 
+/* The system is asked for many bytes at once: a client that starts workflows needs 32 for each. A child that fork() made would find the same
+ * ones, but its calls from fibers are refused. A simulation makes its own. */
+static hf_status random_of_sched(hf_sched *sched, hf_op *op, void *ret_bytes, size_t len)
+{
+    if (sched->chance_left < len) {
+        sched->chance_left = 0;
+        HF_TRY(sched->env->ops->random(sched->env, op, sched->chance, sizeof sched->chance));
+        sched->chance_left = sizeof sched->chance;
+    }
+    uint8_t *from = sched->chance + sizeof sched->chance - sched->chance_left;
+    memcpy(ret_bytes, from, len);
+    explicit_bzero(from, len); /* they may be a key */
+    sched->chance_left -= (uint32_t)len;
+    return HF_OK;
+}
+
 hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
 {
     HF_VERB_ENTER(self, hf_random, runtime);
@@ -609,7 +625,9 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
     hf_env *env = rt != NULL ? rt->env : hf_env_posix();
     hf_op op;
     hf_op_init(&op);
-    hf_status status = env->ops->random(env, &op, ret_bytes, len);
+    bool is_small = self->sched != NULL && self->sched->env == env && !self->sched->has_point && len > 0 && len <= 64;
+    hf_status status =
+        is_small ? random_of_sched(self->sched, &op, ret_bytes, len) : env->ops->random(env, &op, ret_bytes, len);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
 

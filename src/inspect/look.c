@@ -374,6 +374,27 @@ hf_status hf_look_history(hf_op *op, hf_look *look, const hf_run *run, hf_buf *o
     return hf_history_read(op, look->store, run, look->memory, out);
 }
 
+/* A process that did not close the store counts as one that ended with its tasks in hand, as the next one will count it (engine-U1). */
+static void count_last_process(const hf_run *run, hf_pb_describe_workflow_execution_response *description)
+{
+    const hf_wft *wft = &run->wft;
+    hf_pb_pending_workflow_task_info *task = description->pending_workflow_task;
+    if (task != NULL && wft->state == HF_WFT_STARTED && !wft->again && wft->incarnation != 0) {
+        task->holdfast_crashes++;
+    }
+    for (size_t i = 0, at = 0; i < run->activities.count; i++) {
+        const hf_activity *activity = run->activities.items[i];
+        if (!hf_activity_is_pending(activity)) {
+            continue;
+        }
+        hf_assert(at < description->pending_activities.count);
+        hf_pb_pending_activity_info *info = &description->pending_activities.items[at++];
+        if (activity->state == HF_ACTIVITY_STARTED && !activity->again && activity->incarnation != 0) {
+            info->holdfast_crashes++;
+        }
+    }
+}
+
 hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *arena, hf_buf *history,
                            hf_str *ret_namespace, hf_pb_describe_workflow_execution_response *ret_description)
 {
@@ -389,6 +410,9 @@ hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *a
     if (status == HF_OK) {
         *ret_namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace));
         hf_run_describe(run, arena, ret_description);
+        if (look->store->was_left_open && arena->status == HF_OK) {
+            count_last_process(run, ret_description);
+        }
         status = arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
     }
     hf_look_run_free(look, run);

@@ -17,7 +17,7 @@ int64_t hf_keeping_expiry(const hf_keeping *keepings, size_t count, hf_str names
 
 typedef struct hf_ended_report {
     uint64_t runs;
-    uint64_t len;          /* bytes of their states and histories */
+    uint64_t len;          /* bytes of their states, histories and streams */
     uint64_t expired_runs; /* of those, whose time is over */
     uint64_t expired_len;
 } hf_ended_report;

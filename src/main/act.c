@@ -3,8 +3,9 @@
  * They open TARGET (target.h) and use the verbs of the library. The result of a workflow goes to stdout as it is, if it is JSON; a failure goes
  * to stderr, and the exit code is 1. */
 #include "main/report.h"
-#include "main/target.h"
+#include "main/stuck.h"
 
+#include "service/call.h"
 #include "wire/base64.h"
 #include "wire/json_read.h"
 
@@ -15,9 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { INPUT_LEN_MAX = 4 << 20 };
+enum { INPUT_LEN_MAX = 4 << 20, NAME_LEN_SHOWN = 100 };
 
 /* ---- Input ---------------------------------------------------------------------------------------------------------------- */
 
@@ -274,6 +276,53 @@ static hf_status start_it(const hf_tool_target *target, const hf_tool_args *args
                     .task_queue = args->queue != NULL ? args->queue : "default", .namespace_ = target->namespace_);
 }
 
+/* The queues that workers poll for workflow tasks, "orders, mails"; empty = none, or it is not known. */
+static void put_polled(hf_service *service, const char *namespace_, hf_arena *arena, hf_buf *out)
+{
+    enum { QUEUES = 20 };
+    hf_op op;
+    hf_call call;
+    hf_pb_list_task_queues_request request = {.namespace = hf_str_of(namespace_), .page_size = QUEUES};
+    hf_op_init(&op);
+    hf_call_init(&call, HF_METHOD_LIST_TASK_QUEUES, &request, arena, NULL);
+    if (hf_service_ask(&op, service, &call) != HF_OK) {
+        return; /* a server of another kind */
+    }
+    const hf_pb_list_task_queues_response *list = call.response;
+    for (size_t i = 0; i < list->queues.count; i++) {
+        const hf_pb_task_queue_entry *entry = &list->queues.items[i];
+        if (entry->type == HF_TASK_QUEUE_TYPE_WORKFLOW && entry->pollers > 0) {
+            hf_buf_puts(out, out->len > 0 ? ", " : "");
+            (void)hf_put_text(out, entry->name, NAME_LEN_SHOWN);
+        }
+    }
+}
+
+/* A workflow waits silently for a worker of its queue, and a --queue that was forgotten or misspelled looks just like that. A worker that has
+ * just started may not have polled yet, so the owner of a file, or a server, is asked for a moment. */
+static void hint_at_queue(const hf_tool_target *target, const hf_tool_args *args)
+{
+    enum { LOOKS = 6, PAUSE_MS = 50 };
+    hf_arena arena;
+    hf_buf polled;
+    const char *queue = args->queue != NULL ? args->queue : "default";
+    int looks = target->kind == HF_TARGET_REST ? 1 : LOOKS;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    for (int i = 0; i < looks; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = i > 0 ? PAUSE_MS * 1000000L : 0}, NULL);
+        if (hf_queue_is_polled(target->service, target->namespace_, hf_str_of(queue), false, &arena)) {
+            hf_arena_deinit(&arena);
+            return;
+        }
+    }
+    hf_buf_init(&polled, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    put_polled(target->service, target->namespace_, &arena, &polled);
+    (void)hf_complain(0, "no worker polls the task queue %s now%s%s; the workflow waits for one", queue,
+                      polled.len > 0 ? ", but there are workers of: " : "", hf_buf_text(&polled));
+    hf_buf_deinit(&polled);
+    hf_arena_deinit(&arena);
+}
+
 int hf_cmd_start(const hf_tool_args *args)
 {
     hf_tool_target target;
@@ -286,6 +335,10 @@ int hf_cmd_start(const hf_tool_args *args)
     if (code == HF_EXIT_FINE) {
         hf_status status = start_it(&target, args, input.payload, &run);
         code = status == HF_OK ? put_started(args, run) : hf_told(status);
+        (void)fflush(stdout);
+        if (status == HF_OK) {
+            hint_at_queue(&target, args);
+        }
         code = end(&target, run, code);
     }
     hf_input_free(&input);
@@ -329,6 +382,7 @@ int hf_cmd_run(const hf_tool_args *args)
     if (code == HF_EXIT_FINE) {
         hf_status status = start_it(&target, args, input.payload, &run);
         if (status == HF_OK) {
+            hint_at_queue(&target, args);
             status = await(run, timeout, &out);
         }
         code = put_outcome(args, run != NULL ? hf_execution_id(run) : "", OF_RUN, status, out);

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IDS_MAX = 1000 }; /* of a batch */
+
 static const struct {
     const char *name;
     hf_batch_kind kind;
@@ -51,18 +53,20 @@ int hf_cmd_delete(const hf_tool_args *args)
     if (args->all && args->run != NULL) {
         return hf_complain(HF_EXIT_USAGE, "give either --run or --all");
     }
+    hf_wait_begin(args->all ? "deleting all runs of" : "deleting", args->words[1]); /* older runs are changed, too */
     hf_service *service = hf_change_open(args, &code);
-    if (service == NULL) {
-        return code;
+    if (service != NULL) {
+        hf_execution *execution = NULL;
+        hf_status status =
+            hf_execution_new(service, args->words[1], &execution, .namespace_ = args->namespace_, .run_id = args->run);
+        if (status == HF_OK) {
+            status = hf_delete(execution, .all_runs = args->all);
+        }
+        hf_execution_free(execution);
+        code = hf_change_close(service, status);
     }
-    hf_execution *execution = NULL;
-    hf_status status =
-        hf_execution_new(service, args->words[1], &execution, .namespace_ = args->namespace_, .run_id = args->run);
-    if (status == HF_OK) {
-        status = hf_delete(execution, .all_runs = args->all);
-    }
-    hf_execution_free(execution);
-    return hf_put_done(args, "workflowId", hf_change_close(service, status));
+    hf_wait_end();
+    return service != NULL ? hf_put_done(args, "workflowId", code) : code;
 }
 
 /* ---- batch ------------------------------------------------------------------------------------------------------------- */
@@ -400,6 +404,33 @@ static bool take_which(const hf_tool_args *args, chosen *list)
         (void)hf_complain(0, "--ids %s has no ids", args->ids);
         return false;
     }
+    if (list->count > IDS_MAX) {
+        (void)hf_complain(0, "there are %zu ids, and a batch takes at most %d: use a query, or more batches",
+                          list->count, IDS_MAX);
+        return false;
+    }
+    if (!has_list && args->words[3][0] == '\0') {
+        (void)hf_complain(0, "the query is empty, which would be all runs: \"StartTime IS NOT NULL\" says that");
+        return false;
+    }
+    return true;
+}
+
+/* What else a kind needs, in the words of the command line. */
+static bool has_options(const hf_tool_args *args, hf_batch_kind kind)
+{
+    bool changes = args->start_to_close != NULL || args->schedule_to_close != NULL || args->heartbeat != NULL ||
+                   args->attempts != NULL;
+    if (kind == HF_BATCH_SIGNAL && (args->signal == NULL || args->signal[0] == '\0')) {
+        (void)hf_complain(0, "a batch of signals needs --signal NAME");
+        return false;
+    }
+    if (kind == HF_BATCH_ACTIVITY_OPTIONS && changes == args->original) {
+        (void)hf_complain(0,
+                          "activity-options needs --start-to-close, --schedule-to-close, --heartbeat or --attempts, or "
+                          "--original without these");
+        return false;
+    }
     return true;
 }
 
@@ -480,12 +511,12 @@ int hf_cmd_batch_start(const hf_tool_args *args)
                            "reset-activities or activity-options",
                            args->words[2]);
     }
-    if (end != NULL && (*end != '\0' || end == args->rate || !(rate > 0))) {
+    if (end != NULL && (*end != '\0' || end == args->rate || !(rate > 0) || rate >= 1e9)) {
         return hf_complain(HF_EXIT_USAGE, "--rate %s is not a number of runs a second", args->rate);
     }
     chosen list = {0};
     hf_input input = {0};
-    bool is_fine = take_which(args, &list) && hf_input_read(args->input, &input);
+    bool is_fine = take_which(args, &list) && has_options(args, KINDS[kind].kind) && hf_input_read(args->input, &input);
     int code = is_fine ? start_batch(args, KINDS[kind].kind, rate, &list, input.payload) : HF_EXIT_USAGE;
     hf_input_free(&input);
     chosen_free(&list);

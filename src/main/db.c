@@ -218,7 +218,9 @@ static int stats_of_owner(hf_tool_source *source, bool json)
     hf_buf_init(&bytes, hf_env_memory(source->env), SIZE_MAX / 4);
     hf_arena_init(&arena, hf_env_memory(source->env));
     hf_pb_admin_stats stats = {0};
+    hf_wait_begin("counting rows", NULL);
     hf_status status = hf_admin_ask(&op, source->env, source->path, "stats", NULL, 0, keep_bytes, &bytes);
+    hf_wait_end();
     if (status == HF_OK) {
         status = hf_pb_decode(&op, &hf_pb_admin_stats_type, hf_str_of_len(bytes.data, bytes.len), &arena, &stats);
     }

@@ -126,7 +126,9 @@ static void put_object(hf_json *writer, const hf_pb_workflow_execution_info *run
     hf_json_end(writer);
 }
 
-/* ---- --current: only the newest run of each workflow id ---- */
+/* ---- --current: only the newest run of each workflow id ----
+ *
+ * If that one was deleted, the id leads to no run, and the older ones that are left are none (engine-S4). If it cannot be read, they are listed. */
 
 static bool is_current_in_file(desk *d, const hf_tool_args *args, const hf_pb_workflow_execution *run)
 {
@@ -136,9 +138,10 @@ static bool is_current_in_file(desk *d, const hf_tool_args *args, const hf_pb_wo
     hf_pb_admin_run_list page = {0};
     hf_op_init(&op);
     hf_arena_init(&arena, d->memory);
-    bool is_found = hf_look_find(&op, d->look, hf_str_of(args->namespace_), run->workflow_id, &number) == HF_OK &&
-                    hf_look_page(&op, d->look, number + 1, 1, &arena, &page) == HF_OK && page.count == 1;
-    bool is = !is_found || hf_str_equal(page.items[0].run_id, run->run_id);
+    hf_status status = hf_look_find(&op, d->look, hf_str_of(args->namespace_), run->workflow_id, &number);
+    bool is_read = status == HF_OK && hf_look_page(&op, d->look, number + 1, 1, &arena, &page) == HF_OK &&
+                   page.count == 1 && page.items[0].damage.len == 0;
+    bool is = is_read ? hf_str_equal(page.items[0].run_id, run->run_id) : status != HF_ERR_NOT_FOUND;
     hf_arena_deinit(&arena);
     return is;
 }
@@ -154,11 +157,12 @@ static bool is_current_asked(const listing *l, const hf_pb_workflow_execution *r
     hf_op_init(&op);
     hf_arena_init(&arena, l->text.memory);
     hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, NULL);
-    bool is_found = hf_service_ask(&op, l->service, &call) == HF_OK;
+    hf_status status = hf_service_ask(&op, l->service, &call);
     const hf_pb_describe_workflow_execution_response *newest = call.response;
-    bool is = !is_found || newest->workflow_execution_info == NULL ||
-              newest->workflow_execution_info->execution == NULL ||
-              hf_str_equal(newest->workflow_execution_info->execution->run_id, run->run_id);
+    bool is_told = status == HF_OK && newest->workflow_execution_info != NULL &&
+                   newest->workflow_execution_info->execution != NULL;
+    bool is = is_told ? hf_str_equal(newest->workflow_execution_info->execution->run_id, run->run_id)
+                      : status != HF_ERR_NOT_FOUND;
     hf_arena_deinit(&arena);
     return is;
 }
@@ -226,6 +230,7 @@ static bool limit_of(const hf_tool_args *args, uint64_t *ret_limit)
 static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *args, listing *l)
 {
     uint64_t most = l->limit + (l->looks_on ? 1 : 0);
+    uint64_t looked = 0;
     hf_arena arena;
     hf_buf token;
     hf_status status = HF_OK;
@@ -242,9 +247,12 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
         hf_arena_reset(&arena);
         hf_call_init(&call, HF_METHOD_LIST_WORKFLOW_EXECUTIONS, &request, &arena, NULL);
         call.verb = "list";
+        hf_wait_begin("listing", NULL);
         status = hf_service_ask(op, service, &call);
+        hf_wait_end();
         const hf_pb_list_workflow_executions_response *page = call.response;
         for (size_t i = 0; status == HF_OK && i < page->executions.count && goes_on(l); i++) {
+            hf_progress_runs(++looked);
             (void)show(l, &page->executions.items[i]);
         }
         token.len = 0;
@@ -252,6 +260,7 @@ static hf_status list_asked(hf_op *op, hf_service *service, const hf_tool_args *
             hf_buf_put(&token, page->next_page_token.data, page->next_page_token.len);
         }
     } while (status == HF_OK && token.len > 0 && goes_on(l));
+    hf_progress(NULL);
     hf_buf_deinit(&token);
     hf_arena_deinit(&arena);
     return status;
@@ -299,7 +308,11 @@ int hf_cmd_list(const hf_tool_args *args)
         return args->word_count > 1 ? hf_complain(HF_EXIT_USAGE, "--stuck takes no query") : hf_list_stuck(args);
     }
     int code = hf_target_find(&target, args);
-    code = code == HF_EXIT_FINE && target.kind != HF_TARGET_REST ? hf_target_reach(&target) : code;
+    if (code == HF_EXIT_FINE && target.kind != HF_TARGET_REST) {
+        hf_wait_begin("listing", NULL);
+        code = hf_target_reach(&target);
+        hf_wait_end();
+    }
     if (code != HF_EXIT_FINE) {
         return code;
     }
@@ -376,11 +389,17 @@ int hf_cmd_count(const hf_tool_args *args)
     if (code == HF_EXIT_FINE && target.kind == HF_TARGET_REST) {
         return count_file(&target, args, query);
     }
+    hf_wait_begin("counting", NULL);
     code = code == HF_EXIT_FINE ? hf_target_reach(&target) : code;
+    hf_status status = HF_OK;
+    if (code == HF_EXIT_FINE) {
+        status = hf_count(target.service, &counts, .query = query, .namespace_ = args->namespace_);
+    }
+    hf_wait_end();
     if (code != HF_EXIT_FINE) {
         return code;
     }
-    code = hf_told(hf_count(target.service, &counts, .query = query, .namespace_ = args->namespace_));
+    code = hf_told(status);
     if (code == HF_EXIT_FINE) {
         put_counts(args, counts.by_status, (int32_t)HF_COUNT_OF(counts.by_status));
     }

@@ -1,6 +1,6 @@
 /* holdfast show, holdfast db export: read runs from a file at rest, from the program that has it open, or from a server. */
 #include "main/report.h"
-#include "main/target.h"
+#include "main/stuck.h"
 
 #include "history/history.h"
 #include "service/call.h"
@@ -45,6 +45,7 @@ static hf_status view_run(hf_op *op, hf_str namespace_, const hf_pb_describe_wor
         .namespace_ = namespace_,
         .workflow_id = info->execution->workflow_id,
         .run_id = info->execution->run_id,
+        .queue = info->task_queue,
         .status = info->status,
         .history = hf_str_of_len(s->history.data, s->history.len),
         .pending = description->pending_activities.items,
@@ -53,6 +54,7 @@ static hf_status view_run(hf_op *op, hf_str namespace_, const hf_pb_describe_wor
         .child_count = description->pending_children.count,
         .buffered_count = task != NULL ? task->holdfast_buffered : 0,
         .crashes = task != NULL ? task->holdfast_crashes : 0,
+        .task_waits = task != NULL && task->state == HF_PENDING_WORKFLOW_TASK_STATE_SCHEDULED,
         .pause_until = task != NULL ? hf_pb_timestamp_time(task->holdfast_pause_until).ns : 0,
     };
     return HF_OK;
@@ -230,6 +232,32 @@ int hf_shown_take(const hf_tool_args *args, const char *what, const char *run_id
     return tell_failure(args, what, status, &op);
 }
 
+/* Whether somebody polls the queues on which it waits: known to the program that has the file open, and to a server. What cannot be found out
+ * is not told. */
+static void find_pollers(const hf_tool_args *args, int64_t now_ns, shown *s)
+{
+    hf_tool_target target;
+    const hf_run_view *view = &s->view;
+    bool *unpolled = HF_ARENA_ARRAY(&s->arena, bool, view->pending_count + 1);
+    bool any = view->task_waits;
+    for (size_t i = 0; i < view->pending_count; i++) {
+        any |= hf_pending_queue(&view->pending[i], now_ns).len > 0;
+    }
+    if (!any || unpolled == NULL || view->is_at_rest || view->status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING ||
+        hf_target_find(&target, args) != HF_EXIT_FINE || target.kind == HF_TARGET_REST ||
+        hf_target_reach(&target) != HF_EXIT_FINE) {
+        return;
+    }
+    s->view.is_unpolled =
+        view->task_waits && !hf_queue_is_polled(target.service, args->namespace_, view->queue, false, &s->arena);
+    for (size_t i = 0; i < view->pending_count; i++) {
+        hf_str queue = hf_pending_queue(&view->pending[i], now_ns);
+        unpolled[i] = queue.len > 0 && !hf_queue_is_polled(target.service, args->namespace_, queue, true, &s->arena);
+    }
+    s->view.unpolled = unpolled;
+    (void)hf_target_close(&target, HF_EXIT_FINE);
+}
+
 /* ---- show ------------------------------------------------------------------------------------------------------------- */
 
 static int print_json(FILE *to, const shown *s, bool readable)
@@ -280,6 +308,7 @@ int hf_cmd_show(const hf_tool_args *args)
         hf_buf_init(&text, hf_env_memory(env), SIZE_MAX / 4);
         s.view.is_full = args->full;
         int64_t now_ns = s.view.insight != NULL ? s.view.insight->now_ns : env->ops->wall_now(env).ns;
+        find_pollers(args, now_ns, &s);
         hf_status status = hf_timeline_write(&op, &s.view, now_ns, &text);
         (void)fputs(hf_buf_text(&text), stdout);
         if (status != HF_OK) {

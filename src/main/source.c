@@ -6,6 +6,7 @@
 #include "base/glyph.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +31,9 @@ int hf_complain(int code, const char *format, ...)
     return code;
 }
 
-void hf_progress(const char *format, ...)
+static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER; /* the thread of hf_wait_begin writes, too */
+
+static void write_progress(const char *format, va_list args)
 {
     static bool is_shown;
     static int64_t last_ns; /* when it was written */
@@ -48,12 +51,86 @@ void hf_progress(const char *format, ...)
         return;
     }
     last_ns = now_ns;
-    va_list args;
-    va_start(args, format);
     (void)fputs("\r\033[K", stderr);
     (void)vfprintf(stderr, format, args);
-    va_end(args);
     is_shown = true;
+}
+
+void hf_progress(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)pthread_mutex_lock(&progress_lock);
+    write_progress(format, args);
+    (void)pthread_mutex_unlock(&progress_lock);
+    va_end(args);
+}
+
+/* ---- A call that does not say how far it is ------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_t thread;
+    pthread_mutex_t lock; /* of is_over */
+    pthread_cond_t ends;
+    bool is_running; /* of the thread that begins and ends it */
+    bool is_over;
+    char what[200];
+} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Shows how long it has taken, from the first second on. */
+static void *tell_waiting(void *arg)
+{
+    struct timespec until = {0};
+    int64_t ms = 1000;
+    (void)arg;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 1;
+    (void)pthread_mutex_lock(&waiting.lock);
+    while (!waiting.is_over) {
+        if (pthread_cond_timedwait(&waiting.ends, &waiting.lock, &until) == ETIMEDOUT) {
+            hf_progress("%s: %lld s", waiting.what, (long long)(ms / 1000));
+            ms += PROGRESS_EVERY_MS;
+            until.tv_nsec += PROGRESS_EVERY_MS * 1000000L;
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+        }
+    }
+    (void)pthread_mutex_unlock(&waiting.lock);
+    return NULL;
+}
+
+void hf_wait_begin(const char *what, const char *of)
+{
+    pthread_condattr_t clock;
+    hf_assert(!waiting.is_running);
+    if (isatty(STDERR_FILENO) == 0) {
+        return;
+    }
+    (void)snprintf(waiting.what, sizeof waiting.what, "%s%s%s", what, of != NULL ? " " : "", of != NULL ? of : "");
+    hf_text_clean(waiting.what);
+    waiting.is_over = false;
+    (void)pthread_condattr_init(&clock);
+    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&waiting.ends, &clock);
+    (void)pthread_condattr_destroy(&clock);
+    waiting.is_running = pthread_create(&waiting.thread, NULL, tell_waiting, NULL) == 0; /* else nothing is shown */
+    if (!waiting.is_running) {
+        (void)pthread_cond_destroy(&waiting.ends);
+    }
+}
+
+void hf_wait_end(void)
+{
+    if (waiting.is_running) {
+        (void)pthread_mutex_lock(&waiting.lock);
+        waiting.is_over = true;
+        (void)pthread_cond_signal(&waiting.ends);
+        (void)pthread_mutex_unlock(&waiting.lock);
+        (void)pthread_join(waiting.thread, NULL);
+        (void)pthread_cond_destroy(&waiting.ends);
+        waiting.is_running = false;
+    }
+    hf_progress(NULL);
 }
 
 bool hf_takes_long(void)

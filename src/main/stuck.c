@@ -54,11 +54,18 @@ hf_status hf_describe_queue(hf_op *op, hf_service *service, const char *namespac
     return HF_OK;
 }
 
-/* What cannot be found out counts as polled. */
-static bool has_poller(hf_stuck_search *s, hf_str name, bool is_activity, hf_arena *arena)
+bool hf_queue_is_polled(hf_service *service, const char *namespace_, hf_str name, bool is_activity, hf_arena *arena)
 {
     hf_op op;
     hf_op_init(&op);
+    const hf_pb_describe_task_queue_response *queue = NULL;
+    int32_t type = is_activity ? HF_TASK_QUEUE_TYPE_ACTIVITY : HF_TASK_QUEUE_TYPE_WORKFLOW;
+    return hf_describe_queue(&op, service, namespace_, name, type, arena, &queue) != HF_OK || queue->pollers.count > 0;
+}
+
+/* The same, asked once for each queue. */
+static bool has_poller(hf_stuck_search *s, hf_str name, bool is_activity, hf_arena *arena)
+{
     if (s->target->service == NULL || name.len == 0) {
         return true;
     }
@@ -67,16 +74,13 @@ static bool has_poller(hf_stuck_search *s, hf_str name, bool is_activity, hf_are
             return s->queues[i].has_poller;
         }
     }
-    const hf_pb_describe_task_queue_response *queue = NULL;
-    int32_t type = is_activity ? HF_TASK_QUEUE_TYPE_ACTIVITY : HF_TASK_QUEUE_TYPE_WORKFLOW;
-    if (s->queue_count == HF_STUCK_QUEUES_MAX || name.len >= sizeof s->queues[0].name ||
-        hf_describe_queue(&op, s->target->service, s->args->namespace_, name, type, arena, &queue) != HF_OK) {
+    if (s->queue_count == HF_STUCK_QUEUES_MAX || name.len >= sizeof s->queues[0].name) {
         return true;
     }
     hf_stuck_queue *fact = &s->queues[s->queue_count++];
     (void)snprintf(fact->name, sizeof fact->name, "%.*s", HF_STR_ARGS(name));
     fact->is_activity = is_activity;
-    fact->has_poller = queue->pollers.count > 0;
+    fact->has_poller = hf_queue_is_polled(s->target->service, s->args->namespace_, name, is_activity, arena);
     return fact->has_poller;
 }
 
@@ -163,6 +167,56 @@ static void judge_activity(const hf_pb_pending_activity_info *info, const char *
     }
 }
 
+/* The task queue on which an activity waits for a worker; empty = it does not, or it is not known. */
+hf_str hf_pending_queue(const hf_pb_pending_activity_info *info, int64_t now_ns)
+{
+    bool waits = info->state == HF_PENDING_ACTIVITY_STATE_SCHEDULED && !info->last_started_time.has &&
+                 hf_pb_timestamp_time(info->scheduled_time).ns <= now_ns;
+    return waits && info->activity_options != NULL && info->activity_options->task_queue != NULL
+               ? info->activity_options->task_queue->name
+               : (hf_str){0};
+}
+
+static int64_t now_ns(void)
+{
+    hf_env *env = hf_env_posix();
+    return env->ops->wall_now(env).ns;
+}
+
+/* The first activity whose queue nobody polls. */
+static const hf_pb_pending_activity_info *
+unpolled_activity(hf_stuck_search *s, const hf_pb_describe_workflow_execution_response *description, hf_arena *arena)
+{
+    for (size_t i = 0; i < description->pending_activities.count; i++) {
+        hf_str queue = hf_pending_queue(&description->pending_activities.items[i], now_ns());
+        if (!has_poller(s, queue, true, arena)) {
+            return &description->pending_activities.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void judge_unpolled(const hf_pb_pending_activity_info *info, verdict *v)
+{
+    hf_str name = info->activity_type != NULL ? info->activity_type->name : info->activity_id;
+    hf_str queue = info->activity_options->task_queue->name;
+    v->reason = "no-poller";
+    (void)snprintf(v->why, sizeof v->why, "activity %.*s: no worker polls the task queue %.*s for activities",
+                   name.len > 90 ? 90 : (int)name.len, name.data, queue.len > 120 ? 120 : (int)queue.len, queue.data);
+    (void)snprintf(v->help, sizeof v->help, "start a worker of that queue");
+}
+
+/* Whether something of the run waits for a worker, so that it goes on when there is one. */
+static bool waits_for_worker(const hf_pb_describe_workflow_execution_response *description)
+{
+    for (size_t i = 0; i < description->pending_activities.count; i++) {
+        if (description->pending_activities.items[i].state != HF_PENDING_ACTIVITY_STATE_PAUSED) {
+            return true;
+        }
+    }
+    return description->pending_workflow_task != NULL;
+}
+
 /* Tells the run if it is stuck. `history` is empty if it must be asked for. */
 static void consider(hf_stuck_search *s, const hf_pb_describe_workflow_execution_response *description, hf_str history,
                      hf_arena *arena)
@@ -199,7 +253,10 @@ static void consider(hf_stuck_search *s, const hf_pb_describe_workflow_execution
         (void)snprintf(v.why, sizeof v.why, "no worker polls the task queue %.*s",
                        info->task_queue.len > 200 ? 200 : (int)info->task_queue.len, info->task_queue.data);
         (void)snprintf(v.help, sizeof v.help, "start a worker of that queue");
+    } else if ((activity = unpolled_activity(s, description, arena)) != NULL) {
+        judge_unpolled(activity, &v);
     }
+    s->waiting += v.reason == NULL && s->target->kind == HF_TARGET_REST && waits_for_worker(description);
     if (v.reason != NULL) {
         hf_stuck stuck = {.workflow_id = id,
                           .run_id = info->execution->run_id,
@@ -284,7 +341,7 @@ static hf_status look_at(hf_op *op, hf_stuck_search *s, const hf_pb_workflow_exe
 
 hf_status hf_stuck_ask(hf_op *op, hf_stuck_search *s, const char *workflow_id)
 {
-    s->looked = s->count = s->queue_count = 0;
+    s->looked = s->count = s->waiting = s->queue_count = 0;
     return look_at(op, s, &(hf_pb_workflow_execution){.workflow_id = hf_str_of(workflow_id)});
 }
 
@@ -355,7 +412,7 @@ static hf_status search_damaged(hf_op *op, hf_stuck_search *s)
 
 hf_status hf_stuck_find(hf_op *op, hf_stuck_search *s, hf_tool_source *source)
 {
-    s->looked = s->count = s->queue_count = 0;
+    s->looked = s->count = s->waiting = s->queue_count = 0;
     if (s->target->kind == HF_TARGET_REST) {
         return search_file(op, s, source);
     }
@@ -429,6 +486,10 @@ int hf_list_stuck(const hf_tool_args *args)
         (void)printf("%s\n", hf_buf_text(&l.text));
     } else if (status == HF_OK && s.count == 0) {
         (void)printf("%s: no run is stuck\n", args->words[0]);
+    }
+    if (status == HF_OK && s.waiting > 0) {
+        (void)hf_complain(0, "%llu %s on, but no program has %s open: start its worker", (unsigned long long)s.waiting,
+                          s.waiting == 1 ? "run could go" : "runs could go", args->words[0]);
     }
     hf_buf_deinit(&l.text);
     code = status == HF_OK ? HF_EXIT_FINE : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));

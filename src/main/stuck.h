@@ -35,6 +35,7 @@ typedef struct hf_stuck_search {
 
     uint64_t looked;
     uint64_t count;
+    uint64_t waiting; /* in a file at rest: runs that are not stuck, and wait for a program that opens the file */
     hf_stuck_queue queues[HF_STUCK_QUEUES_MAX];
     size_t queue_count;
 } hf_stuck_search;
@@ -45,6 +46,10 @@ hf_status hf_stuck_find(hf_op *op, hf_stuck_search *search, hf_tool_source *sour
 hf_status hf_stuck_ask(hf_op *op, hf_stuck_search *search, const char *workflow_id);
 /* An object of the writer's array. */
 void hf_stuck_put_json(hf_json *writer, const hf_stuck *stuck);
+/* The task queue on which an activity waits for a worker; empty = it does not, or it is not known. */
+hf_str hf_pending_queue(const hf_pb_pending_activity_info *info, int64_t now_ns);
+/* Whether a worker has polled the queue in the last minutes. What cannot be found out counts as polled. */
+bool hf_queue_is_polled(hf_service *service, const char *namespace_, hf_str name, bool is_activity, hf_arena *arena);
 hf_status hf_describe_queue(hf_op *op, hf_service *service, const char *namespace_, hf_str name, int32_t type,
                             hf_arena *arena, const hf_pb_describe_task_queue_response **ret_queue);
 

@@ -284,6 +284,12 @@ static void put_update_event(hf_timeline *w, const hf_pb_history_event *event)
 
 /* ---- All events ------------------------------------------------------------------------------------------------------- */
 
+/* A worker took the task and did not answer. Else the worker that had the run in memory did not come for it, and any other one gets it. */
+static bool is_unanswered(const hf_pb_history_event *event)
+{
+    return event->workflow_task_timed_out_event_attributes->timeout_type == HF_TIMEOUT_TYPE_START_TO_CLOSE;
+}
+
 static void put_execution_event(hf_timeline *w, const hf_pb_history_event *event)
 {
     switch (event->event_type) {
@@ -320,6 +326,9 @@ static void put_execution_event(hf_timeline *w, const hf_pb_history_event *event
         hf_buf_puts(w->out, "  ");
         hf_timeline_put_failure(w, event->workflow_task_failed_event_attributes->failure);
         break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+        hf_buf_puts(w->out, is_unanswered(event) ? "  its worker has ended, or the code does not yield" : "");
+        break;
     case HF_EVENT_TYPE_MARKER_RECORDED:
         hf_buf_puts(w->out, "  ");
         hf_timeline_put_text(w, event->marker_recorded_event_attributes->marker_name);
@@ -351,6 +360,12 @@ static void note_task(hf_timeline *w, const hf_pb_history_event *event)
     case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
         w->task = event->event_type;
         w->task_id = event->event_id;
+        w->failed_id = event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED ? 0
+                       : event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED  ? event->event_id
+                                                                                  : w->failed_id;
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+        w->asked_id = event->event_id;
         break;
     default:
         break;

@@ -46,6 +46,8 @@ typedef struct hf_timeline {
     bool goes_back;                   /* an event is older than the one before it */
     int32_t task;                     /* type of the last event of a workflow task; 0 = there was none */
     int64_t task_id;                  /* its number */
+    int64_t failed_id;                /* number of the last one that failed, since one has succeeded; 0 = none */
+    int64_t asked_id;                 /* number of the event that asked the run to end; 0 = none */
 } hf_timeline;
 
 /* Text from users, shortened to `len_max` or HF_TIMELINE_TEXT_MAX bytes unless --full was given. */

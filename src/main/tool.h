@@ -174,6 +174,10 @@ void hf_input_free(hf_input *input);
 int hf_complain(int code, const char *format, ...) HF_PRINTF(2, 3);
 /* One line of progress that writes over itself; only on a terminal. NULL ends it. */
 void hf_progress(const char *format, ...) HF_PRINTF(1, 2);
+/* The same for one call that does not say how far it is: from its first second on "deleting a: 2 s" is shown, until the end. Not nested. `of` may
+ * be NULL. */
+void hf_wait_begin(const char *what, const char *of);
+void hf_wait_end(void);
 /* Whether a second has passed since the first call of this. What is over sooner needs no progress. */
 bool hf_takes_long(void);
 /* Progress of a walk over runs, if that takes long. */
@@ -200,6 +204,7 @@ typedef struct hf_run_view {
     hf_str namespace_;
     hf_str workflow_id;
     hf_str run_id;
+    hf_str queue;                               /* its task queue */
     int32_t status;                             /* WorkflowExecutionStatus */
     hf_str history;                             /* History bytes */
     const hf_pb_pending_activity_info *pending; /* activities that have not ended */
@@ -210,6 +215,10 @@ typedef struct hf_run_view {
     bool is_at_rest;       /* no program has the file open, so nothing runs */
     uint32_t crashes;      /* times in a row that a program ended while it worked on this run's workflow task */
     int64_t pause_until;   /* ns: the workflow task is not handed out before this time; 0 = no pause */
+    bool task_waits;       /* its workflow task waits for a worker ... */
+    bool is_unpolled;      /* ... and no worker polls the task queue */
+    const bool
+        *unpolled; /* for each of `pending`: it waits for a worker, and none polls its task queue; NULL = unknown */
     const hf_pb_admin_insight *insight; /* from the program that has the file open; NULL = none, or an older version */
     bool is_full;                       /* show texts and payloads of any length */
 } hf_run_view;

@@ -19,8 +19,10 @@ static void put_crashes(hf_timeline *w, uint32_t crashes)
 }
 
 /* An activity that was asked to end, or to pause, is at work all the same: only what is has a start. */
-static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info, bool is_at_rest, int64_t now_ns)
+static void put_pending(hf_timeline *w, const hf_run_view *view, size_t idx, int64_t now_ns)
 {
+    const hf_pb_pending_activity_info *info = &view->pending[idx];
+    bool is_at_rest = view->is_at_rest;
     bool is_started = info->last_started_time.has;
     hf_buf_puts(w->out, "  activity ");
     hf_timeline_put_text(w, info->activity_id);
@@ -35,6 +37,11 @@ static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info,
         hf_buf_puts(w->out, !is_started ? "waits for a worker for " : is_at_rest ? "began " : "at work for ");
         hf_put_span(w->out, now_ns - from);
         hf_buf_puts(w->out, is_started && is_at_rest ? " ago; no program has this file open" : "");
+    }
+    if (view->unpolled != NULL && view->unpolled[idx]) {
+        hf_buf_puts(w->out, "; no worker polls the task queue ");
+        hf_timeline_put_text(w, info->activity_options->task_queue->name);
+        hf_buf_puts(w->out, " for activities");
     }
     if (info->state == HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED) {
         hf_buf_puts(w->out, "; it was asked to end");
@@ -65,6 +72,7 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
         hf_timeline_put_text(w, hf_str_of(w->queue));
         hf_buf_puts(w->out, " and has the workflow ");
         hf_timeline_put_text(w, hf_str_of(w->type));
+        hf_buf_puts(w->out, view->is_unpolled ? ": none polls this queue" : "");
         break;
     case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
         if (view->buffered_count > 0) {
@@ -74,9 +82,16 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
                                              : "  the worker's answer to a workflow task");
         break;
     case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
-    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
         hf_buf_putf(w->out, "  a workflow task that succeeds: it is retried; event %lld tells why the last one failed",
                     (long long)w->task_id);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+        hf_buf_putf(w->out,
+                    "  a workflow task that succeeds: it is retried; the last one was not answered (event %lld)",
+                    (long long)w->task_id);
+        if (w->failed_id != 0) {
+            hf_buf_putf(w->out, ", and event %lld tells why one failed before", (long long)w->failed_id);
+        }
         break;
     default:
         return false;
@@ -181,7 +196,7 @@ void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_
                view->pending_count + view->child_count + w->timer_count + view->buffered_count > 0;
     put_signals(w, view, any);
     for (size_t i = 0; i < view->pending_count; i++) {
-        put_pending(w, &view->pending[i], view->is_at_rest, now_ns);
+        put_pending(w, view, i, now_ns);
     }
     for (size_t i = 0; i < view->child_count; i++) {
         put_child(w, &view->children[i]);
@@ -200,6 +215,13 @@ void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_
     if (view->buffered_count > 0) {
         hf_buf_putf(w->out, "  the worker's answer to a workflow task: %zu events are recorded after it\n",
                     view->buffered_count);
+        put_crashes(w,
+                    w->task == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED ? view->crashes : 0); /* else they are told above */
+    }
+    if (w->asked_id != 0) {
+        hf_buf_putf(w->out,
+                    "it was asked to end (event %lld), and goes on: its code cleans up, or ignores HF_ERR_CANCELED\n",
+                    (long long)w->asked_id);
     }
     put_unread(w, view);
 }

@@ -160,9 +160,7 @@ static void describe_config(hf_arena *arena, const hf_run *run, hf_pb_workflow_e
         config->task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
         config->task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
     }
-    if (run->execution_timeout > 0) { /* unlike the others it has no default */
-        config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout));
-    }
+    config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout)); /* 0 = none */
     config->workflow_run_timeout = hf_pb_duration_of(hf_nanoseconds(run->run_timeout));
     config->default_workflow_task_timeout = hf_pb_duration_of(hf_nanoseconds(run->task_timeout));
     config->user_metadata =

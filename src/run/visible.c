@@ -307,7 +307,8 @@ void hf_visible_show(const hf_visible *visible, hf_arena *arena, hf_pb_workflow_
         .status = copy.status,
         .task_queue = copy.task_queue,
         .first_run_id = copy.first_run_id,
-        .memo = decode_new(arena, copy.memo, &hf_pb_memo_type, sizeof(hf_pb_memo)),
+        .memo = copy.memo.len > 0 ? decode_new(arena, copy.memo, &hf_pb_memo_type, sizeof(hf_pb_memo))
+                                  : HF_ARENA_NEW(arena, hf_pb_memo), /* SDKs read it without looking */
         .search_attributes =
             decode_new(arena, copy.search_attributes, &hf_pb_search_attributes_type, sizeof(hf_pb_search_attributes)),
     };

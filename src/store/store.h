@@ -94,6 +94,7 @@ typedef struct hf_table_set {
     const char *is_called;       /* "a depot's file", in messages */
     const char *opened_with;     /* "hf_depot_open", in messages */
     const char *looked_at_with;  /* "holdfast depot stats", in messages */
+    const char *shared_with;     /* how a second program works on it, in messages; "" = it cannot */
 } hf_table_set;
 
 extern const hf_table_set hf_engine_tables; /* META to SUMMARY */

@@ -64,6 +64,7 @@ const hf_table_set hf_engine_tables = {
     .is_called = "an engine's file",
     .opened_with = "hf_open",
     .looked_at_with = "holdfast db stats",
+    .shared_with = ", or work through it (\"owner:PATH\", or \"sqlite:PATH?share=yes\" in all programs)",
 };
 _Static_assert(HF_COUNT_OF(ENGINE_STEPS) == 3, "later_tables has the tables of all versions after version_readable");
 
@@ -90,6 +91,7 @@ const hf_table_set hf_depot_tables = {
     .is_called = "a depot's file",
     .opened_with = "hf_depot_open",
     .looked_at_with = "holdfast depot stats",
+    .shared_with = "",
 };
 _Static_assert(HF_COUNT_OF(DEPOT_STEPS) == 2, "later_tables has the tables of all versions after version_readable");
 

@@ -121,39 +121,10 @@ static hf_str group_content(const uint8_t *start, const uint8_t *end)
     }
 }
 
-/* Nearly all fields have a tag of one byte, and then bytes or a varint. NULL: this one has not, or is malformed. */
-static inline const uint8_t *next_common(const uint8_t *start, const uint8_t *end, hf_pb_raw *ret_field)
+static HF_NOINLINE bool next_slow(hf_str *rest, hf_pb_raw *ret_field)
 {
-    hf_pb_wire wire = (hf_pb_wire)(*start & 7);
-    bool is_bytes = wire == HF_PB_WIRE_BYTES;
-    if (*start < 8 || *start >= 0x80 || (!is_bytes && wire != HF_PB_WIRE_VARINT)) {
-        return NULL;
-    }
-    uint64_t value = 0;
-    const uint8_t *at = hf_pb_get_varint(start + 1, end, &value);
-    if (at == NULL || (is_bytes && value > (uint64_t)(end - at))) {
-        return NULL;
-    }
-    ret_field->number = *start >> 3;
-    ret_field->wire = wire;
-    ret_field->value = value;
-    ret_field->bytes = is_bytes ? hf_str_of_len(at, (size_t)value) : (hf_str){NULL, 0};
-    return is_bytes ? at + value : at;
-}
-
-bool hf_pb_next(hf_str *rest, hf_pb_raw *ret_field)
-{
-    if (rest->len == 0) {
-        return false;
-    }
     const uint8_t *start = (const uint8_t *)rest->data;
     const uint8_t *end = start + rest->len;
-    const uint8_t *after = next_common(start, end, ret_field);
-    if (HF_LIKELY(after != NULL)) {
-        ret_field->whole = hf_str_of_len(start, (size_t)(after - start));
-        *rest = hf_str_of_len(after, (size_t)(end - after));
-        return true;
-    }
     hf_pb_raw field = {0};
     const uint8_t *at = get_tag(start, end, &field.number, &field.wire);
     const uint8_t *next = at != NULL ? hf_pb_skip(at, end, field.number, field.wire, 0) : NULL;
@@ -184,6 +155,39 @@ bool hf_pb_next(hf_str *rest, hf_pb_raw *ret_field)
     field.whole = hf_str_of_len(start, (size_t)(next - start));
     *rest = hf_str_of_len(next, (size_t)(end - next));
     *ret_field = field;
+    return true;
+}
+
+bool hf_pb_next(hf_str *rest, hf_pb_raw *ret_field)
+{
+    const uint8_t *start = (const uint8_t *)rest->data;
+    size_t len = rest->len;
+    if (HF_UNLIKELY(len < 2)) {
+        return len > 0 && next_slow(rest, ret_field);
+    }
+    unsigned tag = start[0];
+    size_t value = start[1];
+    hf_pb_wire wire = (hf_pb_wire)(tag & 7);
+    size_t head = 2;
+    if (value >= 0x80 && len > 2 && start[2] < 0x80) {
+        value = (value & 0x7f) | (size_t)start[2] << 7;
+        head = 3;
+    }
+    /* Most fields have a tag of one byte, and then a varint of one or two, or so many bytes. */
+    size_t taken = wire == HF_PB_WIRE_BYTES ? head + value : head;
+    bool is_short = tag >= 8 && tag < 0x80 && start[head - 1] < 0x80 && taken <= len &&
+                    (wire == HF_PB_WIRE_BYTES || wire == HF_PB_WIRE_VARINT);
+    if (HF_UNLIKELY(!is_short)) {
+        return next_slow(rest, ret_field);
+    }
+    *ret_field = (hf_pb_raw){
+        .number = tag >> 3,
+        .wire = wire,
+        .value = value,
+        .bytes = wire == HF_PB_WIRE_BYTES ? hf_str_of_len(start + head, value) : (hf_str){NULL, 0},
+        .whole = hf_str_of_len(start, taken),
+    };
+    *rest = hf_str_of_len(start + taken, len - taken);
     return true;
 }
 

@@ -98,13 +98,15 @@ static glance glance_at(hf_str event)
     glance seen = {0, 0};
     hf_pb_raw field;
     const uint8_t *at = (const uint8_t *)event.data;
-    if (event.len > 40 && at[0] == (EVENT_ID << 3 | HF_PB_WIRE_VARINT)) { /* as the engine writes them */
+    if (event.len > 8 && at[0] == (EVENT_ID << 3 | HF_PB_WIRE_VARINT)) { /* as the engine writes them */
+        const uint8_t *end = at + event.len;
         unsigned shift = 0;
         for (at++; shift < 28 && (*at & 0x80) != 0; at++, shift += 7) {
             seen.id |= (int64_t)(*at & 0x7f) << shift;
         }
         seen.id |= (int64_t)(*at++ & 0x7f) << shift;
-        at += at[0] == (EVENT_TIME << 3 | HF_PB_WIRE_BYTES) && at[1] < 24 ? 2 + at[1] : 0;
+        bool has_time = at[0] == (EVENT_TIME << 3 | HF_PB_WIRE_BYTES) && at[1] < 24 && at[1] + 4 <= end - at;
+        at += has_time ? 2 + at[1] : 0;
         if (shift < 28 && at[0] == (EVENT_TYPE << 3 | HF_PB_WIRE_VARINT) && at[1] < 0x80) {
             seen.type = at[1];
             return seen;

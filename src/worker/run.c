@@ -262,8 +262,9 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     }
     hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
            HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id), step->attempt, why->message);
-    if (step->attempt <= 1 ||
-        why->status == HF_ERR_TIMEOUT) { /* a step that does not end is tried again at most once */
+    /* Later attempts are left to time out, so that they do not come again at once. But a step that does not end is tried again at
+     * most once; and an engine answers the queries that came with the task by this failure, if another attempt would have it, too. */
+    if (step->attempt <= 1 || why->status == HF_ERR_TIMEOUT || (step->has_queries && why->status == HF_ERR_CONFLICT)) {
         send_failure(worker, step->token, why);
     }
 }
@@ -508,8 +509,11 @@ static hf_status query_step(hf_wf *wf, hf_wtask *task)
 
 static void answer_step_failed(const hf_wf *wf, const hf_wtask *task, const hf_op *why)
 {
-    hf_stuck_step step = {
-        .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt};
+    hf_stuck_step step = {.id = wf->id,
+                          .run_id = wf->run_id,
+                          .token = task->task->task_token,
+                          .attempt = task->task->attempt,
+                          .has_queries = task->task->queries.count > 0};
     hf_wf_answer_failed(wf->worker, &step, why);
 }
 

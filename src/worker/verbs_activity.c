@@ -301,19 +301,20 @@ hf_status hf_wf_activity_outcome(hf_wf *wf, const char *name, const hf_wf_activi
                                  hf_payload *ret_out, hf_payload *ret_details)
 {
     char room[24];
-    hf_str id = id_of(activity, room);
     const hf_pb_history_event *end = activity->end;
     if (hf_payload_decode(details_of_end(end), &wf->payloads, ret_details) != HF_OK) {
         wf->is_nomem = true;
         return hf_raise(HF_ERR_NOMEM, "no memory for the details of activity '%s'", name);
     }
-    switch (end->attributes_case) {
-    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
+    if (end->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES) {
         if (hf_payload_decode(end->activity_task_completed_event_attributes->result, &wf->payloads, ret_out) != HF_OK) {
             wf->is_nomem = true;
             return hf_raise(HF_ERR_NOMEM, "no memory for the result of activity '%s'", name);
         }
         return HF_OK;
+    }
+    hf_str id = id_of(activity, room);
+    switch (end->attributes_case) {
     case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
         return failed(wf, name, id, end->activity_task_failed_event_attributes);
     case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:

@@ -275,6 +275,7 @@ typedef struct hf_stuck_step {
     hf_str token;
     int attempt;
     bool is_query;    /* the task of a query */
+    bool has_queries; /* which came with it, and fail with it if it is not deterministic */
     int seat;         /* of the run: where its fiber is */
     int64_t since_ns; /* mono */
 } hf_stuck_step;

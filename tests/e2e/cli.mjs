@@ -1,7 +1,7 @@
 // `./dev oracle cli`: Temporal's own command line tool against a server, and what it printed on two servers compared.
 //     node cli.mjs <server program> <scratch folder> play <tool> <facts to write>
 //     node cli.mjs - <scratch folder> compare <facts of Temporal's server> <facts of Holdfast> <DIFFERENT_CLI>
-// Ids, times and sizes are masked. A line "STEP: reason" of DIFFERENT_CLI says that the outputs of a step differ, and why.
+// Ids, times, sizes and rates are masked. A line "STEP: reason" of DIFFERENT_CLI says that the outputs of a step differ, and why.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,12 +21,13 @@ const MASKS = [
   [/"(historySizeBytes|stateTransitionCount|durationMillis|taskId|version|sizeBytes|historyLength)": "?\d+"?/g, '"$1": N'],
   [/"(lastAccessTime|latestTime|tasksAddRate|tasksDispatchRate|approximateBacklogAge)": [^,\n]*/g, '"$1": N'],
   [/^(\s*(HistorySize|StateTransitionCount|RunTime)) .*$/gm, '$1 N'],
+  [/^(\s*UNVERSIONED \S+ \d+ \S+ ).*$/gm, '$1RATES'],
   [/127\.0\.0\.1:\d+/g, 'ADDRESS'],
   [/\b\d+@[-\w.]+/g, 'WORKER'],
   [/[ \t]+/g, ' '],
   [/ +$/gm, ''],
 ];
-const masked = (text) => MASKS.reduce((t, [pattern, by]) => t.replace(pattern, by), text).trim();
+const masked = (text) => MASKS.reduce((t, [pattern, by]) => t.replace(pattern, by), text).trim().replace(/^ "taskId": N,\n/gm, '');
 
 // ---- Playing --------------------------------------------------------------------------------------------------------------
 
@@ -162,6 +163,7 @@ async function play(tool, file) {
     await say('batch list', 'batch list --limit 1');
     await say('batch stop, ended', ['batch', 'terminate', '--job-id', job, '--reason', 'late']);
     await say('batch describe, nobody', 'batch describe --job-id nobody');
+    await say('task-queue describe', 'task-queue describe --task-queue q');
   });
 
   // Namespaces, search attributes, queues, the server.
@@ -181,7 +183,6 @@ async function play(tool, file) {
   await say('attribute create, other', 'operator search-attribute create --name CliKey --type Int');
   await say('attribute list', 'operator search-attribute list', (l) => /Custom|Cli/.test(l));
   await say('attribute remove', 'operator search-attribute remove --name CliKey --yes');
-  await say('task-queue describe', 'task-queue describe --task-queue q');
   await say('task-queue describe, nobody', 'task-queue describe --task-queue nobody');
   await say('health', 'operator cluster health');
   await say('schedules', 'schedule list');

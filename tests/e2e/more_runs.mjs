@@ -390,6 +390,27 @@ export const RUNS = {
     events: [START, 'UpsertWorkflowSearchAttributes', ...TIMER, SIGNAL, 'UpsertWorkflowSearchAttributes', ...TIMER, END],
     both: true,
   },
+  untypedAttributes: {
+    async go(c) {
+      const handle = await begin(c, 'untypedAttributes', [], { searchAttributes: { CustomKeywordField: ['k'], CustomIntField: [3] } });
+      await until('an upsert', async () => (await types(handle)).includes('UpsertWorkflowSearchAttributes'));
+      const typed = (of) => of.typedSearchAttributes.getAll().map(({ key, value }) => [key.name, key.type, value]).sort();
+      const now = [['CustomDoubleField', 'DOUBLE', 1.5], ['CustomIntField', 'INT', 3], ['CustomKeywordField', 'KEYWORD', 'k']];
+      const ours = (all) => all.filter(([name]) => name.startsWith('Custom'));
+      assert.deepEqual(ours(typed(await handle.describe())), now);
+      await until('a list', async () => {
+        for await (const found of c.client.workflow.list({ query: `WorkflowId = '${c.id}' AND CustomDoubleField = 1.5` })) return ours(typed(found)).length === 3;
+      });
+      await handle.signal('done');
+      const [before, after] = await handle.result();
+      assert.deepEqual(before, now.slice(1));
+      assert.ok(after.length >= 2);
+      const next = await c.client.workflow.start('continuesUntyped', { taskQueue: c.queue, workflowId: `${c.id}/next`, args: [true] });
+      assert.equal(await next.result(), 'next');
+    },
+    events: [START, 'UpsertWorkflowSearchAttributes', SIGNAL, END],
+    both: true,
+  },
   attributeProblems: {
     async go(c) {
       const start = (searchAttributes, n) => codeOf(c.client.workflow.start('waits', { taskQueue: c.queue, workflowId: `${c.id}/${n}`, searchAttributes }));

@@ -401,6 +401,22 @@ export async function attributeTypes() {
   return [before, seen, wf.workflowInfo().typedSearchAttributes.get({ name: 'CustomIntField', type: 'INT' }) ?? null];
 }
 
+// What a client of old, or a person at a command line, has set: without types.
+export async function untypedAttributes() {
+  let isDone = false;
+  wf.setHandler(done, () => void (isDone = true));
+  const seen = () => wf.workflowInfo().typedSearchAttributes.getAll().map(({ key, value }) => [key.name, key.type, value]).sort();
+  const before = seen();
+  wf.upsertSearchAttributes({ CustomDoubleField: [1.5] });
+  await wf.condition(() => isDone);
+  return [before, seen()];
+}
+
+export async function continuesUntyped(isFirst) {
+  if (isFirst) await wf.makeContinueAsNewFunc({ searchAttributes: { CustomKeywordField: ['next'] } })(false);
+  return wf.workflowInfo().typedSearchAttributes.get({ name: 'CustomKeywordField', type: 'KEYWORD' }) ?? null;
+}
+
 export async function memoChanges() {
   wf.upsertMemo({ b: 2, a: null });
   await wf.sleep(1);

@@ -42,6 +42,9 @@ pid=$!
 exec 3<lines
 read -r line <&3
 [[ $line == *"worker of the task queue greetings on sqlite:hello.db" ]] || fail "the worker says: $line $(cat err)"
+refused 3 "is open in process $pid: stop that process first, or ask it (holdfast db stats hello.db), or work through it" \
+    worker hello.db --plugin "$hello" --queue other
+grep -qF '("owner:PATH", or "sqlite:PATH?share=yes" in all programs)' out || fail "a second worker is not told how: $(cat out)"
 kill -TERM "$pid"
 wait "$pid" || fail "the worker ended with $?: $(cat err)"
 pid=

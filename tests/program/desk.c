@@ -108,6 +108,12 @@ static hf_status borrow(hf_payload in, hf_payload *ret_out)
     return hf_join(scope);
 }
 
+/* Its activity is for a worker of another queue. */
+static hf_status afar(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("decline", in, ret_out, .start_to_close = hf_seconds(10), .task_queue = "mails");
+}
+
 typedef struct desk {
     const char *address;
     const char *queue;
@@ -156,6 +162,7 @@ static hf_status work(void *arg)
     HF_TRY(hf_worker_add_workflow(worker, "pay", pay));
     HF_TRY(hf_worker_add_workflow(worker, "buy", buy));
     HF_TRY(hf_worker_add_workflow(worker, "borrow", borrow));
+    HF_TRY(hf_worker_add_workflow(worker, "afar", afar));
     HF_TRY(hf_worker_add_activity(worker, "lend", lend));
     HF_TRY(hf_worker_add_activity(worker, "decline", decline));
     return run(worker);

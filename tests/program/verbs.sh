@@ -20,10 +20,22 @@ says()
     [[ $out == *"$1"* ]] || fail "'$1' is not in: $out"
 }
 
+# await_show TARGET ID PATTERN: until show says so.
+await_show()
+{
+    local i
+    for ((i = 0; i < 1000; i++)); do
+        run 0 show "$1" "$2"
+        ! grep -qE -- "$3" <<<"$out" || return 0
+    done
+    fail "no '$3' in: $out"
+}
+
 # Ids of runs, times, spans and the target itself are different each time.
 plain()
 {
     sed -E -e 's/[0-9a-f]{8}-[0-9a-f-]{27}/RUN/g' -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' -e 's/\+?[0-9]+\.[0-9]{3} s/SPAN/g' \
+        -e 's/, but there are workers of: nothing;/;/' \
         -e "s#temporal://[0-9.]+:[0-9]+|(owner:)?[a-z]+\.db#TARGET#g" -e 's/  +/  /g' -e 's/ +$//'
 }
 
@@ -94,6 +106,12 @@ script() # TARGET
 0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'"
 0 list $target "WorkflowId = 'one' AND ExecutionStatus = 'Terminated'" --current
 0 terminate $target one --reason 'once more'
+0 start $target patient --id twice --queue nobody
+0 terminate $target twice
+0 start $target patient --id twice --queue nobody
+0 delete $target twice
+0 list $target "WorkflowId = 'twice'"
+0 list $target "WorkflowId = 'twice'" --current
 0 why $target one
 4 why $target nobody
 0 reset $target two
@@ -125,6 +143,8 @@ script() # TARGET
 0 batch start $target calm unpause-activities --id two --activity-type buy
 2 batch start $target other terminate
 2 batch start $target other terminate "WorkflowId = 'two'" --id two
+2 batch start $target other terminate ''
+2 batch start $target other terminate "WorkflowId = 'two'" --rate inf
 2 batch start $target other terminate --ids two
 2 batch start $target other terminate --ids @nowhere.txt
 2 batch start $target other terminate --ids @empty.txt
@@ -193,9 +213,13 @@ script "$server" | plain >server.txt
 diff rest.txt open.txt || fail "a file at rest and an open one differ"
 diff open.txt server.txt || fail "an open file and a server differ"
 cat rest.txt
+[[ $(grep -c '^holdfast: no worker polls the task queue nobody now; the workflow waits for one$' rest.txt) == 6 ]] ||
+    fail "a start into a queue that nobody polls is silent"
 grep -A1 '^\$ cancel .* one$' rest.txt | grep -q 'one had ended already (Terminated), so nothing was canceled' ||
     fail "a cancel of a run that has ended is silent"
 [[ $(grep -c '^holdfast: one has ended already$' rest.txt) == 2 ]] || fail "a terminate or signal does not name the run that has ended"
+grep -A1 "'twice'\" --current$" rest.txt | grep -q 'no runs fit' || fail "an older run is the current one of an id whose newest was deleted"
+words=$(grep -E '^holdfast: (.* )?(hf_|\.[a-z_]+ )' rest.txt) && fail "names of C on the command line: $words"
 [[ $(grep -c 'had ended already' rest.txt) == 1 ]] || fail "a cancel of a run that goes on says that it has ended"
 
 # A list of ids from stdin, with a run that is not the current one.
@@ -381,7 +405,20 @@ for kind in owned server; do
     run 0 start $target patient --id polled --queue q
     run 0 why $target polled
     says "polled has not failed"
+    run 0 show $target unpolled
+    says "a worker that polls the task queue nobody and has the workflow patient: none polls this queue"
     run 0 terminate $target unpolled
+    run 0 start $target echo --id forgotten
+    says "no worker polls the task queue default now, but there are workers of: q; the workflow waits for one"
+    run 0 terminate $target forgotten
+    run 0 start $target afar --id afar --queue q
+    [[ $out != *"polls"* ]] || fail "a queue with a worker: $out"
+    await_show $target afar 'activity 1 decline, attempt 1, waits for a worker for .*; no worker polls the task queue mails for activities$'
+    run 0 why $target afar
+    says "afar: activity decline: no worker polls the task queue mails for activities: start a worker of that queue"
+    run 0 list $target --stuck
+    says "activity decline: no worker polls the task queue mails for activities"
+    run 0 terminate $target afar
     run 0 terminate $target polled
     run 0 why $target tired
     says "WorkflowCanceled: no need any more"
@@ -426,6 +463,9 @@ run 0 start work.db patient --id alone --queue nobody
 run 0 list work.db --stuck
 says "no worker polls the task queue nobody"
 says "start a worker of that queue"
+run 0 list rest.db --stuck
+[[ $out =~ holdfast:\ [0-9]+\ runs\ could\ go\ on,\ but\ no\ program\ has\ rest.db\ open:\ start\ its\ worker ]] ||
+    fail "a file at rest with runs that wait: $out"
 run 0 top work.db
 says "1 run is stuck: holdfast list work.db --stuck"
 run 3 top rest.db
@@ -456,6 +496,16 @@ if type -P script >/dev/null; then
     while IFS= read -r line; do
         ((${#line} <= 40)) || fail "a line of ${#line} columns on a terminal of 40: $line"
     done <<<"$out"
+
+    # What takes longer than a second tells how long, here because the program that has the file open stands still.
+    work sqlite:still.db '' still
+    for words in 'delete still.db nobody --all' 'count still.db' 'list still.db' 'db stats still.db'; do
+        kill -STOP "${pids[-1]}"
+        command script -qefc "'$holdfast' $words" /dev/null </dev/null >still.txt & waiter=$!
+        await still.txt '[a-z]: [1-9][0-9]* s'
+        kill -CONT "${pids[-1]}"
+        wait "$waiter" || [[ $words == delete* && $? == 4 ]] || fail "holdfast $words: $(cat still.txt)"
+    done
 fi
 run 0 list work.db
 [[ $out != *$'\033['* ]] || fail "colours in a pipe: $out"

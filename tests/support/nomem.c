@@ -15,6 +15,9 @@ typedef struct scene {
 } scene;
 
 #define STICKY "start wf; poll; poll as=p queue=s timeout=1s => parked; complete sticky=s timer t 2s; "
+/* Admitted by a reset, and passed over. */
+#define REJECTED \
+    "start wf; poll; complete; update wf up uinput=300; poll; complete accept up; reset wf 4; poll; complete"
 #define ACTIVITY "start wf; poll; complete activity a retries=3 initial=1s beat=1m; apoll; "
 
 static const scene SCENES[] = {
@@ -188,6 +191,8 @@ static const scene SCENES[] = {
     {"start wf; update wf up; poll; complete accept up, respond up", "updpoll wf up => answer", NULL, "terminate wf"},
     {"start wf; poll; complete; update wf up", "time 20s", NULL, "terminate wf"},
     {"start wf; update wf up; poll; complete accept up, timer t 1s", "terminate wf", NULL, ""},
+    {REJECTED, "update wf up", NULL, "terminate wf"},
+    {REJECTED "; update wf up; signal wf s; poll", "complete accept up, respond up", NULL, "terminate wf"},
     {"start wf request=r0", "updstart wf up request=r1 => exists", NULL, "terminate wf"},
     {"", "updstart wf up request=r1 uinput=300", "start wf request=r1", "terminate wf"},
     /* Looking. */

@@ -179,6 +179,9 @@ static bool canceled(hf_core *core, hf_run *run, hf_activity *activity,
 static void refuse_late(hf_core *core, hf_call *call, const hf_run *run, const hf_activity *activity)
 {
     HF_PROBE(core, HF_PROBE_LATE_ANSWER);
+    hf_call_say(core, call, "%s",
+                hf_run_is_open(run) ? "invalid activityID or activity already timed out or invoking workflow is completed"
+                                    : "workflow execution already completed");
     if (!hf_run_is_open(run)) {
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the workflow of this activity has ended");
     } else if (activity == NULL) {

@@ -46,7 +46,7 @@ static bool zone_is_here(hf_core *core, hf_run *run)
 
 bool hf_chain_ready_for_call(hf_core *core, hf_call *call, hf_run *run, hf_pb_history_event *ret_first)
 {
-    if (!hf_event_for_call(core, call, run, 1, ret_first)) {
+    if (!hf_event_for_call(core, call, run, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, ret_first)) {
         return false;
     }
     if (!zone_is_here(core, run)) {
@@ -60,7 +60,7 @@ bool hf_chain_ready_for_call(hf_core *core, hf_call *call, hf_run *run, hf_pb_hi
 bool hf_chain_ready_for_due(hf_core *core, hf_run *run, hf_pb_history_event *ret_first)
 {
     bool is_lost = false;
-    if (!hf_event_for_due(core, run, 1, ret_first, &is_lost)) {
+    if (!hf_event_for_due(core, run, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, ret_first, &is_lost)) {
         return false;
     }
     if (!zone_is_here(core, run)) {

@@ -7,6 +7,7 @@
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/machines/message.h"
+#include "engine/namespaces.h"
 #include "engine/retry.h"
 #include "engine/size.h"
 #include "engine/zone.h"
@@ -130,7 +131,7 @@ void hf_act_start_child(hf_core *core, hf_run *run, const hf_plan *plan, const h
         .cron_schedule = attrs->cron_schedule,
         .header = attrs->header,
         .memo = attrs->memo,
-        .search_attributes = attrs->search_attributes,
+        .search_attributes = hf_attributes_typed(core, hf_owned_str(&run->namespace), attrs->search_attributes),
         .inherit_build_id = attrs->inherit_build_id,
         .priority = attrs->priority,
         .versioning_override = attrs->versioning_override,

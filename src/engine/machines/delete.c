@@ -32,6 +32,7 @@
 #include "engine/answer.h"
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
+#include "engine/unwritten.h"
 
 bool hf_deletion_asks(const hf_call *call)
 {
@@ -145,6 +146,9 @@ static hf_deletion *mark(hf_core *core, hf_run *run, hf_deleting level)
         hf_operations_remove(core, run->number);
     }
     HF_SLOT(run)->spill_now = true; /* with a row under "h" */
+    if (HF_SLOT(run)->unwritten != NULL) {
+        hf_unwritten_mark(core, HF_SLOT(run)->unwritten); /* its queries end */
+    }
     hf_deletion *it = core->status == HF_OK
                           ? deletion_new(core, run, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id))
                           : NULL;

@@ -18,6 +18,7 @@
 #include "engine/machines/message.h"
 #include "engine/machines/speculative.h"
 #include "engine/matching.h"
+#include "engine/namespaces.h"
 #include "engine/notice.h"
 #include "engine/retry.h"
 #include "engine/zone.h"
@@ -222,7 +223,7 @@ hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflo
                                                     : HF_CONTINUE_AS_NEW_INITIATOR_UNSPECIFIED,
         .cron_schedule = request->cron_schedule,
         .memo = request->memo,
-        .search_attributes = request->search_attributes,
+        .search_attributes = hf_attributes_typed(core, request->namespace, request->search_attributes),
         .header = request->header,
         .workflow_id = request->workflow_id,
         .priority = request->priority,
@@ -266,8 +267,24 @@ static bool may_reuse(int32_t policy, int32_t status)
     }
 }
 
-static void refuse_start(hf_core *core, hf_call *call, const hf_run *run)
+/* In a Temporal server's words. */
+static void say_in_use(hf_core *core, hf_call *call, int32_t policy, const hf_run *run)
 {
+    const char *why = "is already running";
+    const char *rule = "";
+    if (!hf_run_is_open(run)) {
+        bool is_strict = policy == HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE;
+        why = is_strict ? "already finished" : "already finished successfully";
+        rule = is_strict ? " Workflow Id reuse policy: reject duplicate workflow Id."
+                         : " Workflow Id reuse policy: allow duplicate workflow Id if last run failed.";
+    }
+    hf_call_say(core, call, "Workflow execution %s. WorkflowId: %.*s, RunId: %.*s.%s", why,
+                HF_STR_ARGS(run->workflow_id), HF_STR_ARGS(run->run_id), rule);
+}
+
+static void refuse_start(hf_core *core, hf_call *call, int32_t policy, const hf_run *run)
+{
+    say_in_use(core, call, policy, run);
     call->existing_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
     hf_pb_workflow_execution_already_started_failure detail = {
         .start_request_id = hf_owned_str(&run->start_request_id),
@@ -286,7 +303,7 @@ bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_work
         if (request->workflow_id_reuse_policy != HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING &&
             request->workflow_id_conflict_policy != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
             HF_PROBE(core, HF_PROBE_START_REFUSED);
-            refuse_start(core, call, current);
+            refuse_start(core, call, request->workflow_id_reuse_policy, current);
             return false;
         }
         HF_PROBE(core, HF_PROBE_START_TERMINATED);
@@ -296,7 +313,7 @@ bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_work
         }
     } else if (current != NULL && !may_reuse(request->workflow_id_reuse_policy, current->status)) {
         HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
-        refuse_start(core, call, current);
+        refuse_start(core, call, request->workflow_id_reuse_policy, current);
         return false;
     }
     return core->status == HF_OK;

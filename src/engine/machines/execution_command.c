@@ -148,6 +148,7 @@ static bool fill_continue(hf_core *core, const hf_run *run, continue_attrs *attr
         attrs->workflow_task_timeout = hf_pb_duration_of(hf_nanoseconds(run->task_timeout));
     }
     attrs->retry_policy = attrs->retry_policy != NULL ? hf_retry_fill(&core->scratch, attrs->retry_policy) : NULL;
+    attrs->search_attributes = hf_attributes_typed(core, hf_owned_str(&run->namespace), attrs->search_attributes);
     if (core->scratch.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
@@ -283,7 +284,9 @@ void hf_act_upsert_attributes(hf_core *core, hf_run *run, const hf_plan *plan, c
     HF_PROBE(core, HF_PROBE_UPSERTED);
     hf_pb_upsert_workflow_search_attributes_event_attributes body = {
         .workflow_task_completed_event_id = run->wft.completed_id,
-        .search_attributes = command->upsert_workflow_search_attributes_command_attributes->search_attributes,
+        .search_attributes =
+            hf_attributes_typed(core, hf_owned_str(&run->namespace),
+                                command->upsert_workflow_search_attributes_command_attributes->search_attributes),
     };
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,

@@ -22,7 +22,7 @@ void hf_listener_tell(hf_core *core, hf_run *run)
 {
     hf_assert(run->is_untold && run->close_event_id > 0);
     hf_pb_history_event last = {0};
-    hf_fetch fetch = hf_event_get(core, run, run->close_event_id, &last);
+    hf_fetch fetch = hf_event_get(core, run, run->close_event_id, HF_EVENT_TYPE_UNSPECIFIED, &last);
     HF_SLOT(run)->fetch_tell = fetch == HF_FETCH_COMING;
     hf_start_facts facts;
     if (fetch == HF_FETCH_COMING || !hf_run_has_listener(run, &core->scratch, &facts)) {

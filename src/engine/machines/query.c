@@ -1,7 +1,8 @@
 /* Queries: a caller asks a workflow's code, and nothing changes. Nothing is written, either: a query is part of hf_unwritten.
  *
  *                                a workflow task starts
- *     QueryWorkflow --> buffered ----------------------> attached      answered in its completion, or buffered again when it ends
+ *     QueryWorkflow --> buffered ----------------------> attached      answered in its completion, or buffered again when it ends;
+ *          |                |                                          failed if the task does as not deterministic
  *          |                | no workflow task is pending
  *          |                v              a poller
  *          +------------> waiting -----------------------> taken       answered by RespondQueryTaskCompleted
@@ -14,7 +15,7 @@
  * task was completed there is no code to ask.
  *
  * A query's own task is in the sticky queue first, where the worker has the run and needs no history. If that queue has no poller, or its worker
- * does not answer, any worker gets it, with the whole history.
+ * does not answer, any worker gets it, with the whole history. A query ends with its caller, and when its run is deleted.
  *
  * engine-Q2  A query is attached only to a workflow task that starts after it came.
  * engine-Q3  A query has a task of its own only while its run is closed, or had no workflow task when it got it. */
@@ -374,6 +375,27 @@ void hf_queries_answered(hf_core *core, hf_run *run, const hf_pb_respond_workflo
     }
 }
 
+void hf_queries_refuse_attached(hf_core *core, hf_run *run, hf_pb_failure *failure)
+{
+    hf_pb_workflow_query_result result = {
+        .result_type = HF_QUERY_RESULT_TYPE_FAILED,
+        .error_message =
+            failure != NULL ? failure->message : HF_STR("the code of the workflow does not fit its history"),
+        .failure = failure,
+    };
+    if (HF_SLOT(run)->unwritten == NULL) {
+        return;
+    }
+    HF_LIST_EACH(node, &HF_SLOT(run)->unwritten->queries)
+    {
+        hf_query *query = HF_CONTAINER(node, hf_query, link);
+        if (query->state == QUERY_ATTACHED && core->status == HF_OK) {
+            HF_PROBE(core, HF_PROBE_QUERY_CONFLICT);
+            take_answer(core, run, query, &result);
+        }
+    }
+}
+
 void hf_queries_settle(hf_core *core, hf_run *run, hf_unwritten *unwritten)
 {
     bool is_open = hf_run_is_open(run);
@@ -381,6 +403,10 @@ void hf_queries_settle(hf_core *core, hf_run *run, hf_unwritten *unwritten)
     HF_LIST_EACH(node, &unwritten->queries)
     {
         hf_query *query = HF_CONTAINER(node, hf_query, link);
+        if (run->deleting != HF_DELETING_NOT && core->status == HF_OK) { /* no call reaches the run any more */
+            hf_call_fail(core, end(core, run, query), HF_ERR_NOT_FOUND, "there is no such run: it was deleted");
+            continue;
+        }
         if (query->state == QUERY_ATTACHED && hf_wft_state_now(run) != HF_WFT_STARTED) {
             query->state = QUERY_BUFFERED; /* its task has ended without an answer */
         }

@@ -21,6 +21,8 @@ void hf_queries_attach(hf_core *core, hf_run *run, bool again, hf_call *call,
                        hf_pb_poll_workflow_task_queue_response *response);
 /* The workflow task was completed, with these answers. */
 void hf_queries_answered(hf_core *core, hf_run *run, const hf_pb_respond_workflow_task_completed_request *request);
+/* The workflow task has failed because the code does not fit the history: so would the queries that went with it. `failure` may be NULL. */
+void hf_queries_refuse_attached(hf_core *core, hf_run *run, hf_pb_failure *failure);
 
 /* A query's own task meets a poll; the holder does not want it; its sticky queue was shut. */
 void hf_query_start(hf_core *core, hf_task *task, hf_call *call);

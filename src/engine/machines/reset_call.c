@@ -81,6 +81,7 @@ static bool request_is_good(hf_core *core, hf_call *call, const hf_run *run)
     }
     if (request->workflow_task_finish_event_id <= 1 || request->workflow_task_finish_event_id > run->event_count) {
         HF_PROBE(core, HF_PROBE_RESET_REFUSED);
+        hf_call_say(core, call, "Workflow task finish ID must be > 1 && <= workflow last event ID.");
         hf_call_fail(core, call, HF_ERR_INVALID,
                      "WorkflowTaskFinishEventId is %lld: it must be greater than 1 and at most %lld, the last event",
                      (long long)request->workflow_task_finish_event_id, (long long)run->event_count);

@@ -67,45 +67,6 @@ static int32_t stage_of(const hf_pb_wait_policy *policy)
     return policy != NULL && policy->lifecycle_stage == STAGE_COMPLETED ? STAGE_COMPLETED : STAGE_ACCEPTED;
 }
 
-/* The history has the update, and it is admitted. */
-static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
-{
-    hf_str id = hf_owned_str(&update->id);
-    hf_asked *asked = hf_asked_find(run, id);
-    if (!hf_run_is_open(run)) {
-        hf_update_refuse(core, call, HF_ERR_NOT_FOUND, "workflow update was aborted by closing workflow");
-    } else if (stage <= STAGE_ADMITTED) {
-        hf_update_tell(core, call, run, id, STAGE_ADMITTED, NULL, is_new);
-    } else {
-        hf_asked_wait(core, call, run, asked != NULL ? asked : hf_asked_new(core, run, id, ASKED_EVENT), stage, is_new);
-    }
-}
-
-/* The history has the update. */
-static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
-{
-    hf_str id = hf_owned_str(&update->id);
-    if (update->accepted_id == 0) {
-        of_admitted(core, call, run, update, stage, is_new);
-    } else if (update->completed_id != 0) {
-        hf_pb_history_event event;
-        if (hf_event_for_call(core, call, run, update->completed_id, &event)) {
-            HF_PROBE(core, HF_PROBE_UPDATE_OUTCOME_READ);
-            hf_update_tell(core, call, run, id, STAGE_COMPLETED,
-                           event.workflow_execution_update_completed_event_attributes->outcome, is_new);
-        }
-    } else if (!hf_run_is_open(run)) {
-        hf_pb_outcome outcome = hf_update_outlived(core);
-        hf_update_tell(core, call, run, id, STAGE_COMPLETED, &outcome, is_new);
-    } else if (stage <= STAGE_ACCEPTED) {
-        hf_update_tell(core, call, run, id, STAGE_ACCEPTED, NULL, is_new);
-    } else {
-        hf_asked *asked = hf_asked_find(run, id);
-        hf_asked_wait(core, call, run, asked != NULL ? asked : hf_asked_new(core, run, id, ASKED_WRITTEN), stage,
-                      is_new);
-    }
-}
-
 static size_t total_max(const hf_core *core)
 {
     return core->options.limits.updates > 0 ? core->options.limits.updates : HF_UPDATES_MAX;
@@ -123,13 +84,20 @@ bool hf_updates_are_many(const hf_core *core, const hf_run *run, bool with_asked
     return total >= (total_max(core) * 9 + 9) / 10;
 }
 
+/* Whether an update that was admitted by an event had its workflow task, and was not accepted: it is as good as gone. */
+bool hf_update_was_passed(const hf_run *run, const hf_update *update)
+{
+    return update->accepted_id == 0 && run->wft.completed_id > update->admitted_id;
+}
+
 /* False: there is no room for another update of this run, and the call has failed. */
 static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len)
 {
     size_t in_flight = 0;
     size_t total = run->updates.count;
     for (size_t i = 0; i < run->updates.count; i++) {
-        in_flight += run->updates.items[i].completed_id == 0;
+        const hf_update *update = &run->updates.items[i];
+        in_flight += update->completed_id == 0 && !hf_update_was_passed(run, update);
     }
     if (HF_SLOT(run)->unwritten != NULL) {
         HF_LIST_EACH(node, &HF_SLOT(run)->unwritten->updates)
@@ -137,7 +105,7 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
             const hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
             bool is_in_memory = asked->state == ASKED_ADMITTED || asked->state == ASKED_SENT;
             in_flight += is_in_memory;
-            total += is_in_memory;
+            total += is_in_memory && hf_run_update(run, hf_owned_str(&asked->id)) == NULL;
             len += asked->request.len;
         }
     }
@@ -169,6 +137,76 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
         return false;
     }
     return true;
+}
+
+/* Asks for an update again that was admitted by an event and then rejected. The request is that of the event. */
+static hf_asked *asked_again(hf_core *core, hf_run *run, hf_str id, const hf_pb_request *request)
+{
+    hf_buf bytes;
+    hf_buf_init(&bytes, core->memory, SIZE_MAX / 4);
+    hf_pb_encode(&hf_pb_request_type, request, &bytes);
+    if (bytes.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    hf_asked *asked = core->status == HF_OK ? hf_asked_new(core, run, id, ASKED_ADMITTED) : NULL;
+    if (asked != NULL) {
+        hf_owned_set(&core->runs_memory, &asked->request, hf_str_of_len(bytes.data, bytes.len));
+    }
+    hf_buf_deinit(&bytes);
+    return asked;
+}
+
+/* The history has the update, and it is admitted. */
+static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
+{
+    hf_str id = hf_owned_str(&update->id);
+    hf_asked *asked = hf_asked_find(run, id);
+    bool was_rejected = asked == NULL && hf_update_was_passed(run, update);
+    if (!hf_run_is_open(run)) {
+        hf_update_refuse(core, call, HF_ERR_NOT_FOUND, "workflow update was aborted by closing workflow");
+    } else if (was_rejected && call->method == HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "update \"%.*s\" not found", HF_STR_ARGS(id));
+    } else if (was_rejected) {
+        hf_pb_history_event event;
+        if (hf_event_for_call(core, call, run, update->admitted_id, HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED,
+                              &event)) {
+            const hf_pb_request *request = event.workflow_execution_update_admitted_event_attributes->request;
+            if (has_room(core, call, run, hf_message_len(core, &hf_pb_request_type, request))) {
+                HF_PROBE(core, HF_PROBE_UPDATE_ADMITTED);
+                hf_asked_wait(core, call, run, asked_again(core, run, id, request), stage, is_new);
+            }
+        }
+    } else if (stage <= STAGE_ADMITTED) {
+        hf_update_tell(core, call, run, id, STAGE_ADMITTED, NULL, is_new);
+    } else {
+        hf_asked_wait(core, call, run, asked != NULL ? asked : hf_asked_new(core, run, id, ASKED_EVENT), stage, is_new);
+    }
+}
+
+/* The history has the update. */
+static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
+{
+    hf_str id = hf_owned_str(&update->id);
+    if (update->accepted_id == 0) {
+        of_admitted(core, call, run, update, stage, is_new);
+    } else if (update->completed_id != 0) {
+        hf_pb_history_event event;
+        if (hf_event_for_call(core, call, run, update->completed_id, HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED,
+                              &event)) {
+            HF_PROBE(core, HF_PROBE_UPDATE_OUTCOME_READ);
+            hf_update_tell(core, call, run, id, STAGE_COMPLETED,
+                           event.workflow_execution_update_completed_event_attributes->outcome, is_new);
+        }
+    } else if (!hf_run_is_open(run)) {
+        hf_pb_outcome outcome = hf_update_outlived(core);
+        hf_update_tell(core, call, run, id, STAGE_COMPLETED, &outcome, is_new);
+    } else if (stage <= STAGE_ACCEPTED) {
+        hf_update_tell(core, call, run, id, STAGE_ACCEPTED, NULL, is_new);
+    } else {
+        hf_asked *asked = hf_asked_find(run, id);
+        hf_asked_wait(core, call, run, asked != NULL ? asked : hf_asked_new(core, run, id, ASKED_WRITTEN), stage,
+                      is_new);
+    }
 }
 
 /* The id of an update whose caller gave none. */

@@ -21,6 +21,7 @@ typedef struct hf_saying {
         hf_pb_rejection *rejection;
     };
     bool is_taken; /* a command names it, or it comes behind all commands */
+    bool is_again; /* its update was admitted by an event, and a task passed it: then its request comes as a message */
 } hf_saying;
 
 struct hf_update_plan {
@@ -151,6 +152,7 @@ static bool check_saying(hf_core *core, const hf_run *run, hf_plan *plan, size_t
         return false;
     }
     bool is_admitted = written != NULL && written->accepted_id == 0; /* by an event, which has its request */
+    saying->is_again = is_admitted && hf_update_was_passed(run, written);
     bool is_running =
         before != NULL ? before->said == SAID_ACCEPT : written != NULL && !is_admitted && written->completed_id == 0;
     bool is_over = before != NULL ? before->said != SAID_ACCEPT : written != NULL && written->completed_id != 0;
@@ -233,12 +235,9 @@ static void emit_accepted(hf_core *core, hf_run *run, const hf_saying *saying)
     hf_str id = saying->message->protocol_instance_id;
     hf_asked *asked = hf_asked_find(run, id);
     hf_pb_request *request = saying->acceptance->accepted_request;
-    if (hf_run_update(run, id) != NULL) {
+    if (hf_run_update(run, id) != NULL && !saying->is_again) {
         request = NULL; /* the event that admitted it has the request */
-        if (asked != NULL) {
-            asked->state = ASKED_WRITTEN;
-        }
-    } else if (asked != NULL) {
+    } else if (asked != NULL && asked->request.len > 0) {
         request = HF_ARENA_NEW(&core->scratch, hf_pb_request);
         hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&asked->request));
         if (request == NULL || core->scratch.status != HF_OK ||
@@ -246,6 +245,8 @@ static void emit_accepted(hf_core *core, hf_run *run, const hf_saying *saying)
             hf_core_break(core, HF_ERR_NOMEM, "out of memory");
             return;
         }
+    }
+    if (asked != NULL) {
         asked->state = ASKED_WRITTEN;
         hf_owned_free(&core->runs_memory, &asked->request);
     }
@@ -347,7 +348,9 @@ void hf_updates_tell(hf_core *core, hf_run *run, const hf_plan *plan)
     HF_LIST_EACH(node, &unwritten->updates)
     {
         hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
-        if (asked->state == ASKED_SENT && core->status == HF_OK) {
+        const hf_update *written = asked->state == ASKED_EVENT ? hf_run_update(run, hf_owned_str(&asked->id)) : NULL;
+        bool was_passed = written != NULL && hf_update_was_passed(run, written);
+        if ((asked->state == ASKED_SENT || was_passed) && core->status == HF_OK) {
             HF_PROBE(core, HF_PROBE_UPDATE_UNPROCESSED);
             hf_pb_outcome outcome =
                 hf_update_failure(core, "UnprocessedUpdate",

@@ -36,6 +36,8 @@ typedef struct hf_waiter {
     bool is_new;   /* the call has started the run */
 } hf_waiter;
 
+bool hf_update_was_passed(const hf_run *run, const hf_update *update); /* update.c */
+
 /* ---- update_wait.c ------------------------------------------------------------------------------------------------------ */
 
 hf_asked *hf_asked_new(hf_core *core, hf_run *run, hf_str id, hf_asked_state state); /* NULL: engine-E2 */

@@ -4,6 +4,7 @@
 #include "engine/answer.h"
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/query.h"
 #include "engine/machines/speculative.h"
 #include "engine/matching.h"
 #include "engine/size.h"
@@ -74,6 +75,9 @@ void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_respond_workflow_task_failed_request *request = call->request;
     hf_pb_failure *failure = request->failure != NULL ? hf_failure_fit(core, request->failure) : NULL;
+    if (request->cause == HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR) {
+        hf_queries_refuse_attached(core, run, failure);
+    }
     hf_wft_fail(core, run, request->cause, failure, request->identity);
     hf_wft_schedule(core, run);
     hf_call_response(core, call);

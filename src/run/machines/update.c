@@ -6,7 +6,8 @@
  *
  * They stay with the run, also after its end: a caller who repeats an update, or asks for its outcome, finds the events by its
  * id. Earlier stages are not part of a run: an update that is not accepted yet is in memory only, and one that was rejected
- * leaves nothing. Only an update that a reset applies again has an event from the beginning: it was acknowledged once. */
+ * leaves nothing. Only an update that a reset applies again has an event from the beginning: it was acknowledged once. If it is
+ * rejected it stays admitted, until somebody asks for it again and it is accepted. */
 #include "run/machines.h"
 
 _Static_assert(HF_UPDATE_STATE_COUNT == HF_UPDATE_COMPLETED + 1, "the table has a row for every state");

@@ -20,8 +20,8 @@ static hf_status explain(hf_op *op, hf_status status, const hf_table_set *tables
     switch ((int)status) {
     case HF_ERR_EXISTS:
         if (holder > 0) {
-            return hf_fail(op, status, "%s is open in process %lld: stop that process first, or ask it (%s %s)", path,
-                           (long long)holder, tables->looked_at_with, path);
+            return hf_fail(op, status, "%s is open in process %lld: stop that process first, or ask it (%s %s)%s", path,
+                           (long long)holder, tables->looked_at_with, path, tables->shared_with);
         }
         if (holder < 0) {
             return hf_fail(op, status, "%s is being read by a tool, process %lld: try again when the tool has ended",

@@ -204,7 +204,9 @@ static void fill_task_failed(sim_slot *slot, sim_call *call)
     request->namespace = HF_STR(SIM_NAMESPACE);
     request->task_token = hf_arena_copy(&call->arena, hf_str_of_len(slot->token, HF_TOKEN_LEN));
     request->identity = sim_copy(call, slot->worker->identity);
-    request->cause = HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE;
+    request->cause = (unsigned char)slot->token[HF_TOKEN_LEN - 1] % 2 != 0
+                         ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
+                         : HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE;
     request->failure = hf_failure_application(&call->arena, HF_STR("Bug"), HF_STR("a bug in the workflow"), false);
     call->call.request = request;
 }

@@ -141,6 +141,26 @@ static void an_operation_is_not_counted_with_runs(void **state)
     assert_int_equal(figures.runs, 2);
 }
 
+/* Records of a stream count with the run that has them, also when later runs of its chain go on with it. */
+static void figures_have_the_records_of_streams(void **state)
+{
+    enum { RECORD_LEN = 3000 };
+    char step[100];
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.mem_max = 1, .trim_count = 1});
+    (void)snprintf(step, sizeof step, "start a; poll; complete publish=x size=%d continue; poll; complete done",
+                   RECORD_LEN);
+    hf_rig_do(&rig, step);
+    hf_rig_restart(&rig);
+    hf_op op;
+    hf_op_init(&op);
+    hf_ended_figures figures = {0};
+    assert_int_equal(hf_ended_look(&op, rig.store, hf_rig_heap, rig.now.wall, NULL, &figures), HF_OK);
+    assert_int_equal(figures.runs, 2);
+    assert_in_range(figures.len, RECORD_LEN, 2 * RECORD_LEN);
+}
+
 static void start_many(int count)
 {
     rig.no_check = count > 100;
@@ -424,6 +444,7 @@ int main(void)
         TEST(updates_options_once),
         TEST(controls_activities),
         TEST(an_operation_is_not_counted_with_runs),
+        TEST(figures_have_the_records_of_streams),
         TEST(figures_say_how_far_they_are),
         TEST(engine_O1_goes_in_portions),
         TEST(keeps_to_its_rate),

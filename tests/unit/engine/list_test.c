@@ -303,7 +303,7 @@ static const char *all_pages(const char *query)
             const hf_pb_workflow_execution_info *run = &page->executions.items[i];
             (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s ",
                            HF_STR_ARGS(run->execution->workflow_id));
-            bytes += run->memo != NULL ? run->memo->fields.items[0].value->data.len : 0;
+            bytes += run->memo->fields.count > 0 ? run->memo->fields.items[0].value->data.len : 0;
         }
         assert_true(page->executions.count > 0 && bytes <= HF_LIST_PAGE_LEN);
         len = page->next_page_token.len;

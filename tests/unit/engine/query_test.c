@@ -90,6 +90,14 @@ GOLDEN(a_query_of_a_failed_task_goes_with_the_next,
                    "9 WorkflowTaskScheduled attempt=2\n10 WorkflowTaskStarted scheduled=9\n"
                    "11 WorkflowTaskCompleted scheduled=9 started=10\n")
 
+/* 24: not deterministic. Whoever has other code fails it in the same way. */
+GOLDEN(a_query_of_a_task_whose_code_does_not_fit_fails_at_once,
+       "start wf; poll; complete; signal wf s; query wf q; poll says=/1/0; query wf late as=z; fail cause=24 input=1;"
+       "is q => invalid; is z => parked; poll says=/1/0; complete answer=fine; is z says=fine",
+       SECOND_TASK "8 WorkflowTaskFailed scheduled=6 started=7 NonDeterministicError\n"
+                   "9 WorkflowTaskScheduled attempt=2\n10 WorkflowTaskStarted scheduled=9\n"
+                   "11 WorkflowTaskCompleted scheduled=9 started=10\n")
+
 GOLDEN(the_task_that_answers_may_close_the_run,
        "start wf; poll; complete; signal wf s; query wf q; poll; complete answer=fine done; is q says=fine",
        SECOND_TASK "8 WorkflowTaskCompleted scheduled=6 started=7\n9 WorkflowExecutionCompleted\n")
@@ -121,6 +129,19 @@ static void a_query_that_fails_tells_why(void **state)
     message_is("q", HF_ERR_INVALID, "no");
 }
 
+static void a_query_that_the_changed_code_refuses_tells_why(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete; signal wf s; query wf q; poll; fail cause=24 input=1; is q => invalid");
+    message_is("q", HF_ERR_INVALID, "no luck");
+    const hf_pb_query_failed_failure *detail = hf_rig_slot(&rig, "q")->call.detail;
+    assert_ptr_equal(hf_rig_slot(&rig, "q")->call.detail_type, &hf_pb_query_failed_failure_type);
+    assert_true(hf_str_equal(detail->failure->message, HF_STR("no luck")));
+    hf_rig_do(&rig, "query wf q; poll; fail cause=24; is q => invalid"); /* without a failure */
+    message_is("q", HF_ERR_INVALID, "the code of the workflow does not fit its history");
+    assert_null(HF_SLOT(hf_run_find(rig.core, 1))->unwritten);
+}
+
 static void a_run_without_a_task_is_not_ready(void **state)
 {
     (void)state;
@@ -144,6 +165,19 @@ static void a_query_is_rejected_by_its_condition(void **state)
     hf_rig_do(&rig, "start wf; query wf q reject=2 timeout=1s; time 1s; is q => timeout; poll; complete done;"
                     "query wf q reject=2 says=rejected => answer; start w2; poll; complete failed;"
                     "query w2 q reject=3 says=rejected => answer; query wf q reject=3; poll; qanswer; is q says=fine");
+}
+
+/* Nobody may answer it any more, and the rows of the run do not stay because of it. */
+static void a_query_ends_with_the_deletion_of_its_run(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete; query wf one; query wf two as=two timeout=1h; poll as=k says=one/0/0;"
+                    "delete wf; is q => not_found; is two => not_found; qanswer of=k => not_found");
+    message_is("two", HF_ERR_NOT_FOUND, "there is no such run: it was deleted");
+    assert_int_equal(rig.core->deletions.count, 0);
+    hf_rig_do(&rig,
+              "start wf; query wf q; poll says=/1/0; delete wf; is q => not_found; complete answer=late => not_found");
+    assert_int_equal(rig.core->deletions.count, 0);
 }
 
 static void a_query_ends_with_its_caller(void **state)
@@ -203,12 +237,15 @@ int main(void)
         TEST(a_task_that_is_handed_out_again_has_no_later_queries),
         TEST(a_query_that_its_task_does_not_answer_gets_its_own),
         TEST(a_query_of_a_failed_task_goes_with_the_next),
+        TEST(a_query_of_a_task_whose_code_does_not_fit_fails_at_once),
         TEST(the_task_that_answers_may_close_the_run),
         TEST(a_query_outlives_its_run),
         TEST(a_query_that_fails_tells_why),
+        TEST(a_query_that_the_changed_code_refuses_tells_why),
         TEST(a_run_without_a_task_is_not_ready),
         TEST(a_query_of_a_failing_task_fails_fast),
         TEST(a_query_is_rejected_by_its_condition),
+        TEST(a_query_ends_with_the_deletion_of_its_run),
         TEST(a_query_ends_with_its_caller),
         TEST(a_query_changes_nothing),
         TEST(a_crash_leaves_nothing_of_a_query),

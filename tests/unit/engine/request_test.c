@@ -100,13 +100,14 @@ static void a_namespace_that_is_there_says_so_to_programs(void **state)
     hf_rig_do(&rig, "removeattr WorkflowId => invalid; removeattr Nobody => not_found");
 }
 
-/* What is not set has no value; memo and search attributes are always there, and may be empty. */
-static void a_description_has_a_memo_and_no_timeout_that_nobody_set(void **state)
+/* A timeout that nobody set is zero; memo and search attributes are always there, and may be empty. */
+static void a_description_has_a_memo_and_all_timeouts(void **state)
 {
     (void)state;
     hf_rig_do(&rig, "start wf; start timed exec=1h memo=m:1; describe wf");
     const hf_pb_describe_workflow_execution_response *response = hf_rig_slot(&rig, NULL)->call.response;
-    assert_false(response->execution_config->workflow_execution_timeout.has);
+    assert_true(response->execution_config->workflow_execution_timeout.has);
+    assert_true(hf_pb_duration_span(response->execution_config->workflow_execution_timeout).ns == 0);
     assert_true(response->execution_config->workflow_run_timeout.has);
     assert_non_null(response->workflow_execution_info->memo);
     assert_int_equal(response->workflow_execution_info->memo->fields.count, 0);
@@ -117,13 +118,55 @@ static void a_description_has_a_memo_and_no_timeout_that_nobody_set(void **state
     assert_int_equal(response->workflow_execution_info->memo->fields.count, 1);
 }
 
+/* The type that the first attribute has in its metadata; "" = none. */
+static const char *type_in(const hf_pb_search_attributes *attributes)
+{
+    assert_non_null(attributes);
+    assert_int_equal(attributes->indexed_fields.count, 1);
+    const hf_pb_payload *value = attributes->indexed_fields.items[0].value;
+    for (size_t i = 0; i < value->metadata.count; i++) {
+        if (hf_str_equal(value->metadata.items[i].key, HF_STR("type"))) {
+            static char text[40];
+            (void)snprintf(text, sizeof text, "%.*s", HF_STR_ARGS(value->metadata.items[i].value));
+            return text;
+        }
+    }
+    return "";
+}
+
+static const hf_pb_search_attributes *described(const char *id)
+{
+    char words[100];
+    (void)snprintf(words, sizeof words, "describe %s", id);
+    hf_rig_do(&rig, words);
+    const hf_pb_describe_workflow_execution_response *response = hf_rig_slot(&rig, NULL)->call.response;
+    return response->workflow_execution_info->search_attributes;
+}
+
+/* SDKs read an attribute by the type in its metadata; old clients, and the command line tool, do not send it. */
+static void attributes_say_their_type(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "addattr Count type=Int; start wf attrs=Count:7; start free attrs=Nowhere:x");
+    assert_string_equal(type_in(described("wf")), "Int");
+    assert_string_equal(type_in(described("free")), ""); /* nobody knows it: programs in C need not add attributes */
+    hf_rig_do(&rig, "list query=WorkflowId='wf'");
+    const hf_pb_list_workflow_executions_response *list = hf_rig_slot(&rig, NULL)->call.response;
+    assert_int_equal(list->executions.count, 1);
+    assert_string_equal(type_in(list->executions.items[0].search_attributes), "Int");
+    assert_non_null(list->executions.items[0].memo);
+    hf_rig_do(&rig, "terminate wf; terminate free; start up; poll; complete upsert Count:8");
+    assert_string_equal(type_in(described("up")), "Int");
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_query_needs_a_type),
     TEST(an_update_needs_a_name_and_meta),
     TEST(an_activity_has_to_be_named),
     TEST(names_of_queues_do_not_begin_with_the_prefix_of_the_system),
     TEST(a_namespace_that_is_there_says_so_to_programs),
-    TEST(a_description_has_a_memo_and_no_timeout_that_nobody_set),
+    TEST(a_description_has_a_memo_and_all_timeouts),
+    TEST(attributes_say_their_type),
 };
 
 int main(int argc, char **argv)

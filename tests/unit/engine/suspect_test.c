@@ -2,6 +2,7 @@
  * pause (suspect.c). */
 #include "engine/suspect.h"
 #include "fixture.h"
+#include "inspect/look.h"
 
 #include <stdio.h>
 
@@ -89,6 +90,49 @@ static void an_attempt_is_counted_when_another_process_ends_with_it(void **state
     hf_rig_do(&rig, "apoll in_process; left a; apoll in_process; left a; apoll in_process; left a"); /* at once */
     hf_rig_do(&rig, "apoll in_process; lost a; apoll in_process; lost a; apoll in_process; lost a");
     hf_rig_do(&rig, "apoll in_process => parked; time 999ms; is a => parked; time 1ms; is a; acomplete; poll");
+}
+
+/* The counts that a tool shows: of the workflow task, or of the only activity. */
+static uint32_t shown(bool was_left_open)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_look *look = NULL;
+    hf_arena arena;
+    hf_buf history;
+    hf_str namespace_;
+    hf_pb_describe_workflow_execution_response description;
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    rig.store->was_left_open = was_left_open;
+    assert_int_equal(hf_look_open(&op, hf_rig_heap, rig.store, &look), HF_OK);
+    assert_int_equal(hf_look_describe(&op, look, 1, &arena, &history, &namespace_, &description), HF_OK);
+    uint32_t crashes = description.pending_activities.count > 0
+                           ? description.pending_activities.items[0].holdfast_crashes
+                           : description.pending_workflow_task->holdfast_crashes;
+    hf_look_close(look);
+    hf_buf_deinit(&history);
+    hf_arena_deinit(&arena);
+    return crashes;
+}
+
+static void a_tool_counts_the_last_process_before_the_next_one_does(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf");
+    assert_int_equal(shown(true), 0); /* in nobody's hand */
+    hf_rig_do(&rig, "poll in_process; crash; poll in_process");
+    assert_int_equal(shown(true), 2);
+    assert_int_equal(shown(false), 1); /* it was closed, or a program has it open */
+    hf_rig_do(&rig, "crash");
+    assert_int_equal(crashes_of("wf"), 2);
+    assert_int_equal(shown(true), 2);
+    hf_rig_do(&rig, "poll; complete activity a retries=9 initial=1ms; apoll");
+    assert_int_equal(shown(true), 0); /* a worker in another process */
+    hf_rig_do(&rig, "afail; time 1ms; apoll in_process");
+    assert_int_equal(shown(true), 1);
+    hf_rig_do(&rig, "unwanted a");
+    assert_int_equal(shown(true), 0);
 }
 
 static void a_completed_task_clears_the_count(void **state)
@@ -314,6 +358,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_task_is_counted_when_another_process_ends_with_it),
     TEST(the_task_of_an_update_is_counted_when_another_process_ends_with_it),
     TEST(an_attempt_is_counted_when_another_process_ends_with_it),
+    TEST(a_tool_counts_the_last_process_before_the_next_one_does),
     TEST(a_completed_task_clears_the_count),
     TEST(a_task_that_nobody_had_in_hand_is_not_counted),
     TEST(an_end_during_the_pause_counts_nothing_and_the_pause_goes_on),

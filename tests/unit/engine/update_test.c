@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "engine/load.h"
+#include "history/history.h"
 
 #include <stdio.h>
 
@@ -172,6 +173,67 @@ static void a_run_that_goes_on_wants_its_updates_again(void **state)
     hf_rig_history(&rig, "wf",
                    FIRST_TASK
                    "5 WorkflowExecutionUpdateAccepted up of=2\n6 WorkflowExecutionUpdateCompleted up accepted=5\n");
+}
+
+/* Whether this event of the workflow "wf" accepts an update and has its request. */
+static bool has_request(int64_t event_id)
+{
+    hf_arena arena;
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_str history = hf_rig_history_bytes(&rig, "wf");
+    hf_str bytes = {0};
+    bool has = false;
+    while (history.len > 0 && hf_history_next(&history, &bytes)) {
+        hf_pb_history_event event;
+        assert_int_equal(hf_pb_decode(&op, &hf_pb_history_event_type, bytes, &arena, &event), HF_OK);
+        has |= event.event_id == event_id && event.event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED &&
+               event.workflow_execution_update_accepted_event_attributes->accepted_request != NULL;
+    }
+    hf_arena_deinit(&arena);
+    return has;
+}
+
+/* A reset admits updates again by events. A worker that rejects one, or passes it over, leaves it like any other rejected update: its callers
+ * are told, it takes no room, and whoever asks again gets another answer. */
+static void an_update_that_a_reset_brought_is_rejected_like_another(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.limits = {.updates_in_flight = 2}});
+    hf_rig_do(&rig, IDLE "update wf up; poll; complete accept up; update wf vp as=v; poll; complete accept vp;"
+                         "reset wf 4; poll says=/0/0; update wf up as=x; updpoll wf vp as=y wait=accepted;"
+                         "complete reject up; is x says=completed:Refused; is y says=completed:UnprocessedUpdate;"
+                         "updpoll wf up => not_found; updpoll wf vp wait=nothing => not_found; crash;"
+                         "update wf op as=o; poll says=/0/1; complete accept op, respond op; is o says=completed:fine;"
+                         "update wf up as=x; update wf vp as=y; update wf wp as=z => limit; poll says=/0/2;"
+                         "complete accept up, respond up, reject vp; is x says=completed:fine;"
+                         "is y says=completed:Refused; updpoll wf up says=completed:fine => answer");
+    hf_rig_history(&rig, "wf",
+                   "1 WorkflowExecutionStarted\n"
+                   "2 WorkflowTaskScheduled attempt=1\n"
+                   "3 WorkflowTaskStarted scheduled=2\n"
+                   "4 WorkflowTaskFailed scheduled=2 started=3 ResetWorkflow\n"
+                   "5 WorkflowExecutionUpdateAdmitted\n"
+                   "6 WorkflowExecutionUpdateAdmitted\n"
+                   "7 WorkflowTaskScheduled attempt=1\n"
+                   "8 WorkflowTaskStarted scheduled=7\n"
+                   "9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                   "10 WorkflowTaskScheduled attempt=1\n"
+                   "11 WorkflowTaskStarted scheduled=10\n"
+                   "12 WorkflowTaskCompleted scheduled=10 started=11\n"
+                   "13 WorkflowExecutionUpdateAccepted op of=10\n"
+                   "14 WorkflowExecutionUpdateCompleted op accepted=13\n"
+                   "15 WorkflowTaskScheduled attempt=1\n"
+                   "16 WorkflowTaskStarted scheduled=15\n"
+                   "17 WorkflowTaskCompleted scheduled=15 started=16\n"
+                   "18 WorkflowExecutionUpdateAccepted up of=15\n"
+                   "19 WorkflowExecutionUpdateCompleted up accepted=18\n");
+    assert_true(has_request(18)); /* a worker got it as a message, and a replay finds it there */
+    hf_rig_do(&rig,
+              "update wf vp as=y; signal wf s; poll says=/0/1; crash; complete accept vp; updpoll wf vp wait=accepted"
+              " says=accepted => answer");
+    assert_true(has_request(24));
 }
 
 /* ---- Refused ------------------------------------------------------------------------------------------------------------- */
@@ -378,6 +440,7 @@ int main(void)
         TEST(an_accepted_update_ends_with_a_termination),
         TEST(a_closed_run_has_the_outcomes_of_its_updates),
         TEST(a_run_that_goes_on_wants_its_updates_again),
+        TEST(an_update_that_a_reset_brought_is_rejected_like_another),
         TEST(a_response_without_an_acceptance_fails_the_task),
         TEST(nothing_is_done_if_one_message_is_bad),
         TEST(what_is_refused_says_why),

@@ -302,6 +302,7 @@ static int calls_of_child(hf_runtime *runtime, hf_scope *scope, hf_chan *chan)
         hf_runtime_stop(runtime),
         hf_sleep(hf_seconds(1)),
         hf_join(scope),
+        hf_random(runtime, &byte, 1),
     };
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++, number++) {
         if (answers[i] != HF_ERR_MISUSE) {
@@ -385,6 +386,38 @@ static void a_forked_child_may_make_a_runtime_of_its_own(void **state)
     }
     HF_CHECK(wait_for(child) == 0);
     HF_CHECK(hf_runtime_free(runtime) == HF_OK);
+}
+
+/* ---- Random bytes ---------------------------------------------------------------------------- */
+
+static int compare_bytes(const void *a, const void *b)
+{
+    return memcmp(a, b, 8);
+}
+
+/* Numbers of 8 bytes, in draws of many lengths: small ones are cut from what the system gave for several. */
+static hf_status draw(void *arg)
+{
+    enum { COUNT = 6000 };
+    static uint64_t numbers[COUNT];
+    size_t count = 0;
+    (void)arg;
+    for (size_t len = 1; count + len <= COUNT; len = len % 40 + 1) {
+        HF_TRY(hf_random(NULL, &numbers[count], len * 8));
+        count += len;
+    }
+    qsort(numbers, count, sizeof *numbers, compare_bytes);
+    for (size_t i = 1; i < count; i++) {
+        HF_CHECK(numbers[i] != numbers[i - 1]);
+    }
+    HF_CHECK(numbers[0] != 0);
+    return hf_random(NULL, numbers, 0);
+}
+
+static void random_bytes_are_given_out_once(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("random bytes", 3, draw);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -637,6 +670,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(after_fork_a_plain_thread_of_the_child_is_refused),
         cmocka_unit_test(after_fork_a_fiber_of_the_child_is_refused),
         cmocka_unit_test(a_forked_child_may_make_a_runtime_of_its_own),
+        cmocka_unit_test(random_bytes_are_given_out_once),
         cmocka_unit_test(the_hosts_allocator_is_used_and_gets_everything_back),
         cmocka_unit_test(an_endless_discarding_scope_holds_constant_memory_over_10_million_children),
         cmocka_unit_test(S20_cpu_loops_yield_every_100_items),

@@ -80,6 +80,53 @@ static void names_do_not_command_the_terminal(void **state)
     hf_buf_deinit(&history);
 }
 
+/* Signals are recorded only when the workflow task is answered, and it never is: all the more the crashes must be told. */
+static void crashes_are_told_beside_buffered_events(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf history;
+    hf_buf text;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    put_history(&history);
+    hf_pb_task_queue queue = {.name = HF_STR("q")};
+    hf_pb_workflow_task_scheduled_event_attributes scheduled = {.task_queue = &queue};
+    hf_pb_history_event third = {
+        .event_id = 3,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_SCHEDULED_EVENT_ATTRIBUTES,
+        .workflow_task_scheduled_event_attributes = &scheduled,
+    };
+    put(&history, &third);
+    hf_pb_workflow_task_started_event_attributes started = {.scheduled_event_id = 3};
+    hf_pb_history_event fourth = {
+        .event_id = 4,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_STARTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_STARTED_EVENT_ATTRIBUTES,
+        .workflow_task_started_event_attributes = &started,
+    };
+    put(&history, &fourth);
+    hf_run_view view = {
+        .workflow_id = HF_STR("wf"),
+        .run_id = HF_STR("run"),
+        .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+        .history = hf_str_of_len(history.data, history.len),
+        .is_at_rest = true,
+        .crashes = 2,
+    };
+    for (size_t buffered = 0; buffered < 2; buffered++) {
+        view.buffered_count = buffered;
+        text.len = 0;
+        assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
+        assert_non_null(
+            strstr(hf_buf_text(&text), "the program ended 2 times in a row while it had this task in hand"));
+    }
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+}
+
 static void a_long_text_is_cut_between_characters(void **state)
 {
     (void)state;
@@ -346,6 +393,84 @@ static void an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended(void
     }
 }
 
+static void put_timed_out(hf_buf *history, int64_t id, int32_t timeout)
+{
+    hf_pb_workflow_task_timed_out_event_attributes attrs = {.timeout_type = timeout};
+    hf_pb_history_event event = {
+        .event_id = id,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_TIMED_OUT_EVENT_ATTRIBUTES,
+        .workflow_task_timed_out_event_attributes = &attrs,
+    };
+    put(history, &event);
+}
+
+static void a_task_that_nobody_answered_says_why_that_may_be(void **state)
+{
+    (void)state;
+    static const struct {
+        bool has_failed; /* a task before it, which says why */
+        int32_t timeout;
+        const char *event;
+        const char *end;
+    } CASES[] = {
+        {true, HF_TIMEOUT_TYPE_START_TO_CLOSE, "its worker has ended, or the code does not yield\n",
+         "it is retried; the last one was not answered (event 6), and event 3 tells why one failed before\n"},
+        {false, HF_TIMEOUT_TYPE_START_TO_CLOSE, "its worker has ended, or the code does not yield\n",
+         "it is retried; the last one was not answered (event 6)\n"},
+        {false, HF_TIMEOUT_TYPE_SCHEDULE_TO_START, "WorkflowTaskTimedOut\n",
+         "it is retried; the last one was not answered (event 6)\n"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf history;
+        hf_buf text;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        print_message("case %zu\n", i);
+        put_at(&history, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, 100);
+        put_at(&history, 2, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED, 100);
+        if (CASES[i].has_failed) {
+            put_at(&history, 3, HF_EVENT_TYPE_WORKFLOW_TASK_FAILED, 100);
+        }
+        put_timed_out(&history, 6, CASES[i].timeout);
+        hf_run_view view = {.run_id = HF_STR("run"),
+                            .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+                            .history = hf_str_of_len(history.data, history.len)};
+        assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+        assert_non_null(strstr(hf_buf_text(&text), CASES[i].event));
+        assert_non_null(strstr(hf_buf_text(&text), CASES[i].end));
+        hf_buf_deinit(&text);
+        hf_buf_deinit(&history);
+    }
+}
+
+static void a_run_that_was_asked_to_end_and_goes_on_says_so(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf history;
+    hf_buf text;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    put_at(&history, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, 100);
+    put_at(&history, 2, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED, 100);
+    put_timer(&history, 3, 102);
+    hf_run_view view = {.run_id = HF_STR("run"),
+                        .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+                        .history = hf_str_of_len(history.data, history.len)};
+    assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+    assert_non_null(strstr(hf_buf_text(&text), "it was asked to end (event 2), and goes on: "));
+    view.status = HF_WORKFLOW_EXECUTION_STATUS_CANCELED;
+    text.len = 0;
+    assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+    assert_null(strstr(hf_buf_text(&text), "asked to end"));
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+}
+
 static void times_that_look_wrong_are_explained(void **state)
 {
     (void)state;
@@ -441,10 +566,13 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(an_answer_that_was_kept_says_so),
     cmocka_unit_test(which_signal_a_run_waits_for_is_said_where_it_is_known),
     cmocka_unit_test(an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended),
+    cmocka_unit_test(a_task_that_nobody_answered_says_why_that_may_be),
+    cmocka_unit_test(a_run_that_was_asked_to_end_and_goes_on_says_so),
     cmocka_unit_test(times_that_look_wrong_are_explained),
     cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),
     cmocka_unit_test(what_a_codec_made_is_shown_with_its_encoding),
+    cmocka_unit_test(crashes_are_told_beside_buffered_events),
     cmocka_unit_test(a_long_text_is_cut_between_characters),
     cmocka_unit_test(names_do_not_command_the_terminal),
 };

@@ -35,6 +35,49 @@ typedef struct door_rig {
     int64_t stop_ns; /* how long that took */
 } door_rig;
 
+/* A service that answers no answer of a worker before it is canceled, as a disk that hangs would have it. */
+typedef struct holding {
+    hf_service base; /* first */
+    hf_service *inner;
+    hf_call *held;
+} holding;
+
+enum { HELD_NUMBER = 1 << 30 };
+
+static void hold_submit(hf_service *service, hf_call *call)
+{
+    holding *h = (holding *)(void *)service;
+    if (call->method != HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
+        h->inner->ops->submit(h->inner, call);
+        return;
+    }
+    call->number = HELD_NUMBER;
+    h->held = call;
+}
+
+static void hold_cancel(hf_service *service, uint64_t number)
+{
+    holding *h = (holding *)(void *)service;
+    hf_call *call = h->held;
+    if (number != HELD_NUMBER) {
+        h->inner->ops->cancel(h->inner, number);
+    } else if (call != NULL) {
+        h->held = NULL;
+        hf_call_set_failure(call, HF_ERR_CANCELED, "canceled");
+        call->done(call);
+    }
+}
+
+static void hold_unwanted(hf_service *service, hf_str token)
+{
+    holding *h = (holding *)(void *)service;
+    h->inner->ops->unwanted(h->inner, token);
+}
+
+static const hf_service_ops HOLDING_OPS = {hold_submit, hold_cancel, hold_unwanted, NULL, NULL};
+static bool holds_answers; /* in the next case */
+static holding holder;
+
 /* The server's fiber: from the opening to the stop that the case asks for. */
 static hf_status server_body(void *arg)
 {
@@ -44,7 +87,8 @@ static hf_status server_body(void *arg)
     hf_door_options options = {.rates = rates, .rate_count = rate_count};
     int word = 0;
     HF_TRY(hf_open("memory:", &rig->service));
-    HF_TRY(hf_door_open(&op, rig->service, &options, &rig->door));
+    holder = (holding){.base = {.ops = &HOLDING_OPS}, .inner = rig->service};
+    HF_TRY(hf_door_open(&op, holds_answers ? &holder.base : rig->service, &options, &rig->door));
     HF_TRY(hf_door_listen(&op, rig->door, "tcp:127.0.0.1:0", rig->address));
     HF_TRY(hf_chan_send(rig->words, &word));
     HF_TRY(hf_chan_recv(rig->orders, &word));
@@ -514,6 +558,83 @@ static void the_stop_does_not_wait_for_what_workers_do(void **state)
     }
 }
 
+static hf_pb_respond_workflow_task_completed_request answer_to_a_task(door_rig *rig)
+{
+    hf_pb_poll_workflow_task_queue_request poll = poll_of();
+    hf_pb_poll_workflow_task_queue_response task = {0};
+    start(rig, "w1");
+    HF_CHECK(h2_ask(&rig->client, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &poll, &rig->arena, &task) == HF_GRPC_OK);
+    return (hf_pb_respond_workflow_task_completed_request){
+        .namespace = HF_STR("default"), .task_token = task.task_token, .identity = HF_STR("test")};
+}
+
+/* A worker's answers around the stop. One whose head came before is taken; one that comes after GOAWAY was certainly not carried out, and the
+ * peer is told so: every SDK sends it again to the next server. */
+static void answer_in_the_stop(door_rig *rig)
+{
+    hf_buf frame;
+    unsigned char head[HF_GRPC_HEAD_LEN];
+    hf_pb_respond_workflow_task_completed_request answer = answer_to_a_task(rig);
+    hf_buf_init(&frame, rig->client.memory, SIZE_MAX / 2);
+    hf_pb_encode(&hf_pb_respond_workflow_task_completed_request_type, &answer, &frame);
+    hf_grpc_head(head, false, (uint32_t)frame.len);
+    char *bytes = hf_arena_zero(&rig->arena, sizeof head + frame.len, 1);
+    memcpy(bytes, head, sizeof head);
+    memcpy(bytes + sizeof head, frame.data, frame.len);
+
+    h2_call *early = h2_begin_open(&rig->client, SERVICE "RespondWorkflowTaskCompleted", NULL, false);
+    h2_flush(&rig->client);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK); /* virtual: the head has arrived */
+    stop(rig);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK);
+    h2_call *late = h2_begin_method(&rig->client, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, NULL, &answer);
+    h2_flush(&rig->client); /* GOAWAY is not read yet */
+    h2_wait(late);
+    HF_CHECK_SAY(late->status == -1 && late->code == HF_H2_REFUSED_STREAM, "late: %d %u", late->status, late->code);
+    h2_finish(early, bytes, sizeof head + frame.len);
+    h2_wait(early);
+    HF_CHECK_SAY(early->status == HF_GRPC_OK, "early: %d %s", early->status, early->message);
+    h2_free(early);
+    h2_free(late);
+    hf_buf_deinit(&frame);
+    while (h2_turn(&rig->client)) {
+    }
+}
+
+static void answers_that_come_in_the_stop_are_taken_or_come_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+        assert_true(run_rig(answer_in_the_stop, seed) < 2000000000);
+    }
+}
+
+/* The end of the grace: what is not done by then may come again, and is not a failure. */
+static void answer_for_too_long(door_rig *rig)
+{
+    hf_pb_respond_workflow_task_completed_request answer = answer_to_a_task(rig);
+    h2_call *call = h2_begin_method(&rig->client, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, NULL, &answer);
+    h2_flush(&rig->client);
+    HF_CHECK(hf_sleep(hf_milliseconds(100)) == HF_OK); /* virtual: it has arrived */
+    stop(rig);
+    h2_wait(call);
+    HF_CHECK_SAY(call->status == HF_GRPC_UNAVAILABLE, "%d %s", call->status, call->message);
+    h2_free(call);
+    while (h2_turn(&rig->client)) {
+    }
+}
+
+static void an_answer_that_outlasts_the_stop_comes_again(void **state)
+{
+    (void)state;
+    holds_answers = true;
+    for (uint64_t seed = 1; seed <= hf_test_seeds(20); seed++) {
+        int64_t took = run_rig(answer_for_too_long, seed);
+        assert_true(took >= 10000000000 && took < 12000000000);
+    }
+    holds_answers = false;
+}
+
 static void watch_for_a_while(door_rig *rig)
 {
     static const h2_header SHORT[] = {{"grpc-timeout", "90S"},
@@ -763,6 +884,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(the_stop_answers_polls_and_tells_watchers),
     cmocka_unit_test(the_stop_does_not_wait_for_polls_that_come_in_it),
     cmocka_unit_test(the_stop_does_not_wait_for_what_workers_do),
+    cmocka_unit_test(answers_that_come_in_the_stop_are_taken_or_come_again),
+    cmocka_unit_test(an_answer_that_outlasts_the_stop_comes_again),
     cmocka_unit_test(a_watcher_has_a_deadline),
     cmocka_unit_test(health_is_told),
     cmocka_unit_test(the_server_describes_itself),

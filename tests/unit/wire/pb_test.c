@@ -335,6 +335,47 @@ static void the_cursor_walks_raw_fields(void **state)
     bench_deinit(&b);
 }
 
+/* Every first two bytes, in messages of up to six: the cursor takes what hf_pb_skip takes. */
+static void the_cursor_takes_a_field_exactly_if_it_is_whole(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 65536; first++) {
+        const unsigned char bytes[] = {(unsigned char)(first >> 8), (unsigned char)first, 3, 2, 1, 0};
+        for (size_t len = 1; len <= sizeof bytes; len++) {
+            hf_str rest = hf_str_of_len(bytes, len);
+            hf_pb_raw raw;
+            uint64_t tag = 0;
+            const uint8_t *at = hf_pb_get_varint(bytes, bytes + len, &tag);
+            const uint8_t *next = at != NULL && tag >= 8
+                                      ? hf_pb_skip(at, bytes + len, (uint32_t)(tag >> 3), (hf_pb_wire)(tag & 7), 0)
+                                      : NULL;
+            bool is_taken = hf_pb_next(&rest, &raw);
+            assert_int_equal(is_taken, next != NULL);
+            if (!is_taken) {
+                assert_null(rest.data);
+                continue;
+            }
+            uint64_t value = 0;
+            assert_int_equal(raw.number, tag >> 3);
+            assert_int_equal(raw.wire, tag & 7);
+            assert_ptr_equal(raw.whole.data, bytes);
+            assert_ptr_equal(raw.whole.data + raw.whole.len, next);
+            assert_ptr_equal(rest.data, next);
+            assert_int_equal(rest.len, (size_t)(bytes + len - next));
+            if (raw.wire == HF_PB_WIRE_VARINT || raw.wire == HF_PB_WIRE_BYTES) {
+                at = hf_pb_get_varint(at, bytes + len, &value);
+                assert_int_equal(raw.value, value);
+            }
+            if (raw.wire == HF_PB_WIRE_BYTES) {
+                assert_ptr_equal(raw.bytes.data, at);
+                assert_int_equal(raw.bytes.len, value);
+            } else if (raw.wire != HF_PB_WIRE_GROUP) {
+                assert_null(raw.bytes.data);
+            }
+        }
+    }
+}
+
 static void times_convert_and_stay_at_their_bounds(void **state)
 {
     (void)state;
@@ -368,12 +409,19 @@ static void enums_have_names_in_two_forms(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(any_message_comes_back_as_it_was),        cmocka_unit_test(every_kind_comes_back_as_it_was),
-    cmocka_unit_test(a_payload_has_the_bytes_of_the_standard), cmocka_unit_test(an_event_has_the_bytes_of_the_standard),
-    cmocka_unit_test(numbers_have_the_bytes_of_the_standard),  cmocka_unit_test(lists_are_read_packed_and_one_by_one),
-    cmocka_unit_test(the_last_one_wins_and_parts_are_merged),  cmocka_unit_test(what_is_unknown_is_kept_at_its_place),
-    cmocka_unit_test(a_part_of_a_message_can_be_read_alone),   cmocka_unit_test(the_cursor_walks_raw_fields),
-    cmocka_unit_test(times_convert_and_stay_at_their_bounds),  cmocka_unit_test(enums_have_names_in_two_forms),
+    cmocka_unit_test(any_message_comes_back_as_it_was),
+    cmocka_unit_test(every_kind_comes_back_as_it_was),
+    cmocka_unit_test(a_payload_has_the_bytes_of_the_standard),
+    cmocka_unit_test(an_event_has_the_bytes_of_the_standard),
+    cmocka_unit_test(numbers_have_the_bytes_of_the_standard),
+    cmocka_unit_test(lists_are_read_packed_and_one_by_one),
+    cmocka_unit_test(the_last_one_wins_and_parts_are_merged),
+    cmocka_unit_test(what_is_unknown_is_kept_at_its_place),
+    cmocka_unit_test(a_part_of_a_message_can_be_read_alone),
+    cmocka_unit_test(the_cursor_walks_raw_fields),
+    cmocka_unit_test(times_convert_and_stay_at_their_bounds),
+    cmocka_unit_test(the_cursor_takes_a_field_exactly_if_it_is_whole),
+    cmocka_unit_test(enums_have_names_in_two_forms),
 };
 
 int main(int argc, char **argv)
