@@ -1,5 +1,5 @@
 /* (d) Many fibers ask for one key that is not at hand: one fetch, and all are woken. Beside it: as many fibers wait for
- * one hf_cond. Both count their fibers in, wait until all are there, and go on. Processor time, one thread. */
+ * one hf_cond. Whoever lets them go waits on a semaphore until the last one is there. Processor time, one thread. */
 #include "depot/parts.h"
 
 enum { FIBERS = 10000, ROUNDS = 5, FLIGHTS = 100000 };
@@ -8,6 +8,7 @@ typedef struct gathering {
     hf_depot *depot;
     hf_mutex *mutex;
     hf_cond *cond;
+    hf_sem *all_there;
     uint32_t number; /* of the key */
     int asked;
     bool is_open;
@@ -15,19 +16,17 @@ typedef struct gathering {
     int64_t opened; /* processor time */
 } gathering;
 
-static hf_status wait_until_all_ask(const gathering *all)
+/* The last fiber lets the one go on that waits for all of them: only when it waits itself, because there is one thread. */
+static hf_status count_in(gathering *all)
 {
-    while (all->asked < FIBERS) {
-        HF_TRY(hf_yield());
-    }
-    return HF_OK;
+    return ++all->asked == FIBERS ? hf_sem_release(all->all_there, 1) : HF_OK;
 }
 
 static hf_status wait_for_cond(void *arg)
 {
     gathering *all = arg;
     HF_TRY(hf_mutex_lock(all->mutex));
-    all->asked++;
+    HF_TRY(count_in(all));
     while (!all->is_open) {
         HF_TRY(hf_cond_wait(all->cond, all->mutex));
     }
@@ -37,7 +36,7 @@ static hf_status wait_for_cond(void *arg)
 static hf_status open_cond(void *arg)
 {
     gathering *all = arg;
-    HF_TRY(wait_until_all_ask(all));
+    HF_TRY(hf_sem_acquire(all->all_there, 1));
     HF_TRY(hf_mutex_lock(all->mutex));
     all->is_open = true;
     all->opened = bench_cpu_ns();
@@ -49,7 +48,7 @@ static hf_status fetch_when_all_ask(void *state, const hf_fetch_request *request
 {
     gathering *all = state;
     all->fetches++;
-    HF_TRY(wait_until_all_ask(all));
+    HF_TRY(hf_sem_acquire(all->all_there, 1));
     all->opened = bench_cpu_ns();
     return fetch_at_once(state, request, reply);
 }
@@ -59,7 +58,7 @@ static hf_status get(void *arg)
     gathering *all = arg;
     id place;
     hf_value *value = NULL;
-    all->asked++;
+    HF_TRY(count_in(all));
     HF_TRY(hf_depot_get(all->depot, key_of(&place, "bench", all->number), &value));
     hf_value_unref(value);
     return HF_OK;
@@ -95,6 +94,7 @@ static hf_status storm(void *arg)
     double woken[2] = {INFINITY, INFINITY};
     HF_TRY(hf_mutex_new(&all.mutex));
     HF_TRY(hf_cond_new(&all.cond));
+    HF_TRY(hf_sem_new(0, &all.all_there));
     HF_TRY(hf_depot_open("storm", &all.depot, .fetch = fetch_when_all_ask, .state = &all));
     for (int i = 0; i < ROUNDS; i++) {
         measure(&all, false, &whole[0], &woken[0]);
@@ -107,6 +107,7 @@ static hf_status storm(void *arg)
     double fetches = (double)all.fetches / ROUNDS;
     row("  fetches of a storm", fetches, "", "", NAN, fetches, ROW_AT_MOST, 1);
     HF_TRY(hf_depot_close(all.depot));
+    HF_TRY(hf_sem_free(all.all_there));
     HF_TRY(hf_cond_free(all.cond));
     return hf_mutex_free(all.mutex);
 }

@@ -91,6 +91,18 @@ static inline void hf_list_move_all(hf_list *from, hf_list *to)
     }
 }
 
+/* Moves all nodes of `from`, in order, behind those of `to`. */
+static inline void hf_list_append_all(hf_list *to, hf_list *from)
+{
+    if (!hf_list_is_empty(from)) {
+        from->head.next->prev = to->head.prev;
+        from->head.prev->next = &to->head;
+        to->head.prev->next = from->head.next;
+        to->head.prev = from->head.prev;
+        hf_list_init(from);
+    }
+}
+
 /* `node` may be removed in the body, others may not. */
 #define HF_LIST_EACH(node, list)                                                               \
     for (hf_node *node = (list)->head.next, *node##_next_ = node->next; node != &(list)->head; \

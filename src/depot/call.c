@@ -367,6 +367,10 @@ static hf_status call_run(hf_work *work)
 {
     hf_depot_call *call = HF_CONTAINER(work, hf_depot_call, work);
     hf_depot *depot = call->depot;
+    if (call->is_new) {
+        call->is_new = false;
+        hf_depot_call_begins(depot);
+    }
     for (int attempt = 1;; attempt++) {
         hf_status status = call->is_probe || (attempt == 1 && call->may_begin)
                                ? HF_OK
@@ -430,6 +434,9 @@ static void act_over(hf_depot *depot, hf_post *post)
     hf_assert(depot->flights > 0 && depot->works > 0);
     depot->flights--;
     depot->works--;
+    if (call->is_new) { /* it was canceled before it began */
+        hf_depot_call_begins(depot);
+    }
     hf_breaker_end end = call->has_answered ? HF_BREAKER_ANSWERED
                          : call->has_failed ? HF_BREAKER_FAILED
                                             : HF_BREAKER_CANCELED;
@@ -518,6 +525,12 @@ static void start_call(hf_depot *depot, hf_list *queue)
     call->may_begin = hf_breaker_ask(&depot->breakers[call->origin], hf_rt_now(depot->rt).ns, &call->is_probe);
     depot->flights++;
     depot->works++;
+    call->is_new = depot->source != NULL;
+    if (call->is_new) {
+        hf_spin_lock(&depot->lock);
+        depot->calls_new++;
+        hf_spin_unlock(&depot->lock);
+    }
     call->work.kind = &CALL;
     call->work.lock = &depot->lock;
     call->work.name = depot->name;

@@ -42,7 +42,7 @@ static void act_changed(hf_depot *depot, hf_post *post)
     if (hf_depot_refuses(depot, ask)) {
         return;
     }
-    hf_change *change = hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_change *change = hf_change_of_key(depot, ask->key);
     if (change == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory to read a value of the depot"));
         return;

@@ -146,8 +146,8 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     hf_list *lists[] = {&depot->inbox,       &depot->keeper_waits, &depot->closer_waits, &depot->queue[0],
                         &depot->queue[1],    &depot->queue[2],     &depot->rows,         &depot->batch,
                         &depot->committing,  &depot->senders,      &depot->all_flights,  &depot->all_watchers,
-                        &depot->alias_order, &depot->damaged,      &depot->stirs_by_age, &depot->paging_idle,
-                        &depot->index.all,   &depot->gathering,    &depot->subs};
+                        &depot->boarded,     &depot->alias_order,  &depot->damaged,      &depot->stirs_by_age,
+                        &depot->paging_idle, &depot->index.all,    &depot->gathering,    &depot->subs};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -155,6 +155,7 @@ static hf_depot *depot_new(hf_runtime *rt, const char *name, const hf_depot_opti
     depot->seed = hf_keys_seed(rt);
     depot->rng.state = hf_keys_seed(rt);
     depot->sequence_next = 1;
+    depot->boarding = 1;
     depot->waits_for_drive = options->driven;
     hf_heap_init(&depot->timers, hf_env_memory(rt->env));
     return depot;

@@ -69,6 +69,7 @@ struct hf_depot {
     hf_spin lock; /* first: hf_wait.object. Guards inbox, is_driven, waiters' lists, users, keeper */
     hf_list inbox;
     bool is_driven;
+    bool is_kept;                   /* by the keeper */
     const hf_fiber *_Atomic driver; /* who drives: a callback of the depot must not call it */
     unsigned users;                 /* calls inside */
     bool is_closing;
@@ -106,6 +107,14 @@ struct hf_depot {
     hf_keys paging;      /* hf_paging */
     hf_list paging_idle; /* those that nobody has open, the oldest first */
 
+    /* The flight that was boarded last. While nobody drives, and there is nothing to act on, an ask for its key may board it
+     * without the driver: drive.c. */
+    hf_depot_flight *open_flight; /* NULL = none */
+    bool is_boarding;             /* it may be boarded so; under the lock */
+    hf_list boarded;              /* asks that have, and are not counted yet; under the lock, as are ... */
+    size_t boarded_count;         /* ... how many, and ... */
+    uint64_t boarding;            /* ... a number for them; from 1 on */
+
     hf_list all_flights;
     hf_list all_watchers;
     hf_list queue[3];  /* flights that wait for a permit, by urgency: high, normal, low */
@@ -134,7 +143,10 @@ struct hf_depot {
     hf_list batch;            /* changes that wait for the next commit */
     hf_list committing;       /* changes of the commit under way */
     bool is_committing;
-    hf_status broken; /* the source takes nothing any more */
+    bool wants_commit; /* the batch waits for the keeper, who sleeps or is about to be woken; under the lock */
+    size_t calls_new;  /* calls whose fibers have not begun; under the lock */
+    const hf_sched *_Atomic keeper_home; /* where the keeper runs; NULL = it has not begun */
+    hf_status broken;                    /* the source takes nothing any more */
 
     hf_keys aliases;     /* by the old key */
     hf_list alias_order; /* the oldest first */

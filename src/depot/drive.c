@@ -4,6 +4,12 @@
  *     ask:    the same, then park until answered. A cancel or a deadline takes the ask out of the inbox or of the list it waits in
  *             (`abort_ask`); while the driver has it, it is only marked, and the driver answers it when it would park it.
  *
+ * An ask that can only join a flight need not wait for its turn to be acted on: while nobody drives nothing changes, so what the
+ * driver found at the end of its last turn still holds (`may_board`). It queues up in `boarded`, under the lock, and the next driver
+ * counts all of those before it does anything else. For 10,000 fibers that ask for one key that is 10,000 turns less.
+ *
+ * A driver that is not the keeper leaves the commit to it (`leaves_commit`), so that fibers that are ready now write in the same one.
+ *
  * The thread of the store and functions that run inside the library do not drive, because a driver calls the user's
  * functions: they wake the keeper, a fiber of the depot. It also watches the timers. */
 #include "depot/change.h"
@@ -14,13 +20,68 @@
 
 /* ---- Driving ----------------------------------------------------------------------------------------------------- */
 
+/* Whether the commit is left to the keeper. Its turn comes after those of the fibers that are ready now, and it waits for calls
+ * that are about to begin: most of these have something to write as well, and so it is one commit and not two. Plain threads and
+ * other schedulers do not wait for a fiber of another thread. */
+static bool leaves_commit(hf_depot *depot)
+{
+    const hf_fiber *self = atomic_load_explicit(&depot->driver, memory_order_relaxed);
+    if (self == NULL || self->kind != HF_FIBER_PLAIN || depot->is_ending ||
+        atomic_load_explicit(&depot->keeper_home, memory_order_relaxed) != self->sched) {
+        return false;
+    }
+    hf_spin_lock(&depot->lock);
+    bool leaves = !depot->is_kept || depot->calls_new > 0;
+    hf_spin_unlock(&depot->lock);
+    return leaves;
+}
+
 static void settle(hf_depot *depot)
 {
     hf_depot_look_at_subs(depot);
     hf_depot_start_flights(depot);
     hf_depot_start_sends(depot);
-    hf_depot_commit(depot);
+    if (!depot->is_committing && !hf_list_is_empty(&depot->batch) && !leaves_commit(depot)) {
+        hf_depot_commit(depot);
+    }
     hf_depot_look_at_end(depot);
+}
+
+void hf_depot_count_boarded(hf_depot *depot)
+{
+    size_t count = depot->boarded_count;
+    depot->is_boarding = false;
+    if (HF_LIKELY(count == 0)) {
+        return;
+    }
+    hf_depot_flight *flight = depot->open_flight;
+    hf_assert(flight != NULL && !flight->is_over);
+    hf_assert(flight->holders > 0 || flight->is_landing); /* DP7: one that is being written goes on without holders */
+    hf_list_append_all(&flight->waiters, &depot->boarded);
+    depot->boarded_count = 0;
+    depot->boarding++;
+    flight->slot->holds += (unsigned)count;
+    flight->refs += (unsigned)count;
+    flight->holders += (unsigned)count;
+    depot->counts.misses += count;
+    depot->counts.joined += count;
+}
+
+/* At the end of a turn: whether every get of the key of the last flight would join it, whatever its freshness, unless that is
+ * HF_FRESH_LOCAL. */
+static bool may_board(const hf_depot *depot)
+{
+    const hf_depot_flight *flight = depot->open_flight;
+    if (HF_LIKELY(flight == NULL)) {
+        return false;
+    }
+    const hf_depot_slot *slot = flight->slot;
+    hf_assert(slot->flight == flight && !flight->is_over); /* DP1 */
+    return slot->load == HF_SLOT_KNOWN && slot->snap->kind == HF_ENTRY_NONE && !slot->snap->is_pending &&
+           flight->query == NULL && !flight->is_void && flight->began >= slot->stirred &&
+           slot->entry.backoff_until == 0 && depot->breakers[flight->origin].state == HF_BREAKER_CLOSED &&
+           !depot->is_offline && !depot->is_ending && depot->options.subscribe == NULL &&
+           hf_list_is_empty(&depot->alias_order);
 }
 
 /* The caller has set is_driven. */
@@ -30,7 +91,8 @@ static void drive(hf_depot *depot)
     atomic_store_explicit(&depot->driver, self, memory_order_relaxed);
     for (;;) {
         hf_spin_lock(&depot->lock);
-        hf_assert(depot->is_driven);                      /* depot-D1 */
+        hf_assert(depot->is_driven); /* depot-D1 */
+        hf_depot_count_boarded(depot);
         hf_node *node = hf_list_pop_front(&depot->inbox); /* the rest stays, where an abort finds it */
         hf_spin_unlock(&depot->lock);
         hf_post *post = node != NULL ? HF_CONTAINER(node, hf_post, node) : NULL;
@@ -39,6 +101,7 @@ static void drive(hf_depot *depot)
             continue;
         }
         settle(depot);
+        bool may = may_board(depot);
         /* A plain thread talks to this runtime again, whatever the user's functions did: from the unlock on another one
          * may drive, and wake it. */
         hf_fiber *own = hf_enter(depot->rt);
@@ -50,6 +113,9 @@ static void drive(hf_depot *depot)
         if (is_over) {
             atomic_store_explicit(&depot->driver, NULL, memory_order_relaxed);
             depot->is_driven = false;
+            depot->is_boarding = may;
+            depot->is_kept = false;
+            depot->wants_commit = !depot->is_committing && !hf_list_is_empty(&depot->batch);
         }
         hf_spin_unlock(&depot->lock);
         if (is_over) {
@@ -76,13 +142,31 @@ static void wake(hf_depot *depot, hf_wait *wait)
     }
 }
 
-/* Pushes; true: the caller drives. */
-static bool push(hf_depot *depot, hf_post *post)
+/* Under the lock: the ask joins the last flight, if nothing else can become of it. */
+static bool board(hf_depot *depot, hf_ask *ask)
 {
+    if (depot->is_driven || !depot->is_boarding || !ask->may_board || !hf_list_is_empty(&depot->inbox) ||
+        !hf_str_equal(ask->key, hf_slot_key(depot->open_flight->slot))) {
+        return false;
+    }
+    ask->flight = depot->open_flight;
+    ask->slot = depot->open_flight->slot;
+    ask->boarding = depot->boarding;
+    hf_list_push_back(&depot->boarded, &ask->wait.node);
+    depot->boarded_count++;
+    return true;
+}
+
+/* Pushes, unless the ask boards; NULL = it is none. True: the caller drives. */
+static bool push(hf_depot *depot, hf_post *post, hf_ask *ask)
+{
+    bool drives = false;
     hf_spin_lock(&depot->lock);
-    hf_list_push_back(&depot->inbox, &post->node);
-    bool drives = !depot->is_driven;
-    depot->is_driven = true;
+    if (ask == NULL || !board(depot, ask)) {
+        hf_list_push_back(&depot->inbox, &post->node);
+        drives = !depot->is_driven;
+        depot->is_driven = true;
+    }
     hf_spin_unlock(&depot->lock);
     return drives;
 }
@@ -91,7 +175,7 @@ static bool push(hf_depot *depot, hf_post *post)
 static void after_driving(hf_depot *depot)
 {
     hf_spin_lock(&depot->lock);
-    hf_wait *keeper = depot->timer_moved ? claim_keeper(depot) : NULL;
+    hf_wait *keeper = depot->timer_moved || (depot->wants_commit && depot->calls_new == 0) ? claim_keeper(depot) : NULL;
     depot->timer_moved = false;
     hf_spin_unlock(&depot->lock);
     if (keeper != NULL) {
@@ -101,7 +185,7 @@ static void after_driving(hf_depot *depot)
 
 void hf_depot_post(hf_depot *depot, hf_post *post)
 {
-    if (push(depot, post)) {
+    if (push(depot, post, NULL)) {
         drive(depot);
         after_driving(depot);
     }
@@ -130,6 +214,12 @@ static bool abort_ask(hf_wait *wait)
         hf_list_remove(&ask->post.node);
     } else if (hf_node_is_linked(&wait->node)) {
         hf_list_remove(&wait->node);
+        if (ask->boarding == depot->boarding) { /* it was not counted: nothing is to be given back */
+            hf_assert(depot->boarded_count > 0);
+            depot->boarded_count--;
+            ask->slot = NULL;
+            ask->flight = NULL;
+        }
     } else {
         ask->wants_out = true;
         claimed = false;
@@ -153,9 +243,11 @@ void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status)
         ask->is_done = true;
     } else {
         hf_fiber *self = hf_enter(depot->rt);
-        hf_wake(&ask->wait, status); /* from here on the ask may be gone */
-        if (self != NULL) {
+        if (HF_LIKELY(self != NULL)) { /* from the wake on the ask may be gone */
+            hf_wake_hot(self, &ask->wait, status);
             hf_leave(self);
+        } else {
+            hf_wake(&ask->wait, status);
         }
     }
     if (flight != NULL) {
@@ -233,7 +325,7 @@ static void act_leave_and_tell(hf_depot *depot, hf_post *post)
 }
 
 /* The ask was aborted: what it holds goes back. It is on its caller's stack, so the message is not part of it. */
-static void take_back(hf_depot *depot, const hf_ask *ask)
+static HF_NOINLINE void take_back(hf_depot *depot, const hf_ask *ask)
 {
     hf_assert(ask->slot != NULL);
     leaving *one = hf_rt_alloc(depot->rt, sizeof *one);
@@ -253,7 +345,7 @@ static void take_back(hf_depot *depot, const hf_ask *ask)
 static hf_fiber *post_ask(hf_depot *depot, hf_ask *ask, hf_fiber *self)
 {
     hf_sync_point(self);
-    bool drives = push(depot, &ask->post);
+    bool drives = push(depot, &ask->post, ask);
     if (!drives) {
         return self;
     }
@@ -279,7 +371,7 @@ hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_
         HF_LEAVE(self, status);
     }
     hf_op_init(&ask->op);
-    if (ask->key != NULL && hf_depot_is_called_for(self, depot, hf_str_of_len(ask->key->bytes, ask->key->len))) {
+    if (ask->key.data != NULL && hf_depot_is_called_for(self, depot, ask->key)) {
         (void)hf_depot_refuse_own(&ask->op, depot, verb);
         HF_LEAVE(self, hf_op_end(self, &ask->op));
     }
@@ -320,7 +412,7 @@ hf_status hf_depot_ask_of(hf_depot *depot, hf_depot_key key, hf_ask *ask, void (
     if (hf_depot_key_pack(&op, key, &bytes) != HF_OK) {
         return hf_depot_raise(depot, &op);
     }
-    ask->key = &bytes;
+    ask->key = hf_depot_key_str(&bytes);
     return hf_depot_ask(depot, ask, act, verb, hf_nanoseconds(0));
 }
 
@@ -407,6 +499,7 @@ hf_status hf_depot_keeper(void *arg)
 {
     hf_depot *depot = arg;
     bool is_canceled = false;
+    atomic_store_explicit(&depot->keeper_home, ((const hf_fiber *)(void *)hf_self_get())->sched, memory_order_relaxed);
     for (;;) {
         hf_fiber *self = hf_enter(depot->rt);
         hf_assert(self != NULL);
@@ -415,11 +508,12 @@ hf_status hf_depot_keeper(void *arg)
         hf_sync_point(self);
         hf_spin_lock(&depot->lock);
         bool ends = depot->keeper_ends;
-        bool drives = !ends && !depot->is_driven && !hf_list_is_empty(&depot->inbox);
+        bool commits = depot->wants_commit && depot->calls_new == 0;
+        bool drives = !ends && !depot->is_driven && (commits || !hf_list_is_empty(&depot->inbox));
         hf_heap_node *first = NULL;
         bool sleeps = !ends && !drives;
         if (drives) {
-            depot->is_driven = true;
+            depot->is_driven = depot->is_kept = true;
         } else if (sleeps) {
             /* The heap belongs to the driver; while somebody drives, after_driving wakes the keeper if the first timer
              * moves. */
@@ -444,6 +538,18 @@ hf_status hf_depot_keeper(void *arg)
         if (status == HF_ERR_TIMEOUT) {
             post_tick(depot);
         }
+    }
+}
+
+void hf_depot_call_begins(hf_depot *depot)
+{
+    hf_spin_lock(&depot->lock);
+    hf_assert(depot->calls_new > 0);
+    bool is_last = --depot->calls_new == 0;
+    hf_wait *keeper = is_last && depot->wants_commit && !depot->is_driven ? claim_keeper(depot) : NULL;
+    hf_spin_unlock(&depot->lock);
+    if (keeper != NULL) {
+        wake(depot, keeper);
     }
 }
 
@@ -476,31 +582,38 @@ hf_status hf_depot_check_place(hf_runtime *rt, const char *verb)
     HF_LEAVE(self, self->hook_depth != 0 ? hf_refuse_in_hook(self, verb, true) : HF_OK);
 }
 
-hf_status hf_depot_enter(hf_depot *depot, const char *verb)
+/* Apart, so that its record of a failure is not on the stack of every caller that waits. */
+static HF_NOINLINE hf_status refuse_call(hf_depot *depot, hf_status status, const char *verb)
 {
     hf_op op;
     hf_op_init(&op);
     if (depot == NULL) {
-        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb, "%s needs a depot", verb);
-        return hf_depot_raise(NULL, &op);
+        (void)hf_fail_at(&op, status, verb, "%s needs a depot", verb);
+    } else if (status == HF_ERR_CLOSED) {
+        (void)hf_fail_at(&op, status, verb, "depot '%s' is closed", depot->name);
+    } else {
+        (void)hf_fail_at(&op, status, verb,
+                         "%s was called by a function that depot '%s' has called: it must not wait for the depot", verb,
+                         depot->name);
+    }
+    return hf_depot_raise(depot, &op);
+}
+
+hf_status hf_depot_enter(hf_depot *depot, const char *verb)
+{
+    if (HF_UNLIKELY(depot == NULL)) {
+        return refuse_call(NULL, HF_ERR_MISUSE, verb);
     }
     HF_TRY(hf_depot_check_place(depot->rt, verb));
     const hf_fiber *self = (const hf_fiber *)(void *)hf_self_get();
-    if (self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self) {
-        (void)hf_fail_at(&op, HF_ERR_MISUSE, verb,
-                         "%s was called by a function that depot '%s' has called: it must not wait for the depot", verb,
-                         depot->name);
-        return hf_depot_raise(depot, &op);
+    if (HF_UNLIKELY(self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self)) {
+        return refuse_call(depot, HF_ERR_MISUSE, verb);
     }
     hf_spin_lock(&depot->lock);
     bool is_open = !depot->is_closing;
     depot->users += is_open;
     hf_spin_unlock(&depot->lock);
-    if (!is_open) {
-        (void)hf_fail_at(&op, HF_ERR_CLOSED, verb, "depot '%s' is closed", depot->name);
-        return hf_depot_raise(depot, &op);
-    }
-    return HF_OK;
+    return HF_LIKELY(is_open) ? HF_OK : refuse_call(depot, HF_ERR_CLOSED, verb);
 }
 
 void hf_depot_leave(hf_depot *depot)

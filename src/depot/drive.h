@@ -8,6 +8,9 @@
 #include "fiber/fail.h"
 #include "fiber/sched/wait.h"
 
+#include <stddef.h>
+#include <string.h>
+
 typedef struct hf_depot_slot hf_depot_slot;
 typedef struct hf_snap hf_snap;
 typedef struct hf_pending hf_pending;
@@ -37,13 +40,13 @@ struct hf_ask {
     bool is_done;      /* answered by its own caller, who drives */
     hf_instant deadline;
     hf_depot_slot *slot;     /* held */
-    hf_op op;                /* a failure with a sentence */
-    hf_failure_box *failure; /* or the failure of another; owned */
-
-    const hf_depot_key_bytes *key;
+    hf_failure_box *failure; /* the failure of another; owned */
+    hf_str key;              /* NULL = it is about none; its bytes are the caller's */
     hf_ask_rule rule;
     bool is_forced;
     bool is_prefetch;
+    bool may_board;    /* a get that fetches what is not there: it may join a flight without the driver ... */
+    uint64_t boarding; /* ... and has: hf_depot.boarding then; under the lock */
     bool is_hard, drops;
     hf_urgency urgency;
     hf_snap *snap; /* the answer; a reference */
@@ -58,7 +61,14 @@ struct hf_ask {
     hf_pending *waits_row;   /* that it waits for */
     void *what;              /* other arguments */
     struct hf_many *many;    /* it is one of many: nobody waits for it alone */
+    hf_op op;                /* or a failure with a sentence. The last one, because most asks never touch it */
 };
+
+/* For asks of which there may be thousands at once: what is not cleared need not be in the cache. hf_depot_ask begins `op`. */
+static inline void hf_ask_init(hf_ask *ask)
+{
+    memset(ask, 0, offsetof(hf_ask, op));
+}
 
 /* ---- drive.c ----------------------------------------------------------------------------------------------------- */
 
@@ -69,6 +79,8 @@ void hf_depot_post_quietly(hf_depot *depot, hf_post *post);
 /* Posts an ask and waits for its answer. The failure is then the last one of the caller. `verb`: for messages. */
 hf_status hf_depot_ask(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb,
                        hf_span timeout);
+/* Under the lock, by the driver or while nobody drives: asks that boarded without the driver become waiters like others. */
+void hf_depot_count_boarded(hf_depot *depot);
 /* By the driver: the ask is over. Its failure is in ask->op or ask->failure. */
 void hf_depot_answer(hf_depot *depot, hf_ask *ask, hf_status status);
 /* By the driver: the ask waits in this list. False: it wants out, and was answered. */
@@ -93,6 +105,8 @@ hf_status hf_depot_ask_of(hf_depot *depot, hf_depot_key key, hf_ask *ask, void (
                           const char *verb);
 /* As hf_depot_ask, but nothing ends the wait: for calls that release something. */
 void hf_depot_tell(hf_depot *depot, hf_ask *ask, void (*act)(hf_depot *, hf_post *), const char *verb);
+/* A fiber that was counted in calls_new has begun, or will not. Outside the library, or by the driver. */
+void hf_depot_call_begins(hf_depot *depot);
 /* The keeper ends when it is told. */
 void hf_depot_end_keeper(hf_depot *depot);
 

@@ -265,7 +265,7 @@ static void act_next(hf_depot *depot, hf_post *post)
     if (!is_driven(depot, ask)) {
         return;
     }
-    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_depot_slot *slot = hf_slot_hold(depot, ask->key);
     if (slot == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
         return;
@@ -372,7 +372,7 @@ static void act_bury(hf_depot *depot, hf_post *post)
         return;
     }
     hf_op *why = hf_rt_alloc(depot->rt, sizeof *why); /* the sentence: the caller may leave before it is written */
-    hf_change *change = why != NULL ? hf_change_of_key(depot, hf_str_of_len(ask->key->bytes, ask->key->len)) : NULL;
+    hf_change *change = why != NULL ? hf_change_of_key(depot, ask->key) : NULL;
     if (change == NULL) {
         hf_rt_free(depot->rt, why, sizeof *why);
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a write"));

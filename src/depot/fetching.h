@@ -95,6 +95,7 @@ struct hf_depot_call {
     hf_post over;
     unsigned origin; /* of all its flights */
     bool is_many;    /* .fetch_many is called */
+    bool is_new;     /* counted in depot->calls_new; of its fiber, then of the driver */
     bool may_begin;  /* the breaker allowed the first attempt */
     bool is_probe;
     bool was_denied;   /* the breaker refused an attempt */
@@ -164,10 +165,10 @@ typedef struct hf_sub_run {
 /* ---- read.c ------------------------------------------------------------------------------------------------------ */
 
 void hf_read_act(hf_depot *depot, hf_post *post);
-/* The flight of these asks is over. */
-void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight);
+/* The flight of this ask is over; `at`: what the rules see of its key now. */
+void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight, const hf_look_at *at);
 /* What is in memory, if it will do: no lock is taken, and nothing is counted but the reference of the value. */
-bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+bool hf_read_at_once(hf_depot *depot, hf_str key, const hf_ask_rule *rule, hf_value **ret_value,
                      hf_depot_info *ret_info);
 void hf_info_fill(hf_depot_info *info, const hf_snap *snap, int64_t age, bool is_stale, hf_depot_place place);
 /* Fails: HF_ERR_INVALID. */

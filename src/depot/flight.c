@@ -81,6 +81,7 @@ static void flight_over(hf_depot *depot, hf_depot_flight *flight)
     hf_assert(!flight->is_over && slot->flight == flight); /* DP1 */
     hf_assert(depot->flight_count > 0 && (!flight->is_refresh || depot->refreshes > 0));
     flight->is_over = true;
+    depot->open_flight = depot->open_flight == flight ? NULL : depot->open_flight;
     atomic_store_explicit(&flight->is_left, true, memory_order_relaxed);
     slot->flight = NULL;
     depot->flight_count--;
@@ -319,12 +320,19 @@ void hf_flight_redirect(hf_depot *depot, hf_depot_slot *slot)
 
 static void tell_waiters(hf_depot *depot, hf_depot_flight *flight)
 {
+    hf_look_at at;
+    const hf_snap *seen = NULL; /* looked at once: there may be many who waited */
     for (hf_ask *ask = hf_depot_unpark(depot, &flight->waiters); ask != NULL;
          ask = hf_depot_unpark(depot, &flight->waiters)) {
         hf_assert(ask->flight == flight && flight->holders > 0);
         ask->flight = NULL;
         flight->holders--;
-        hf_read_landed(depot, ask, flight);
+        if (seen == NULL) {
+            seen = flight->slot->snap;
+            at = hf_snap_look(depot, seen, hf_depot_wall_coarse(depot));
+        }
+        hf_assert(flight->slot->snap == seen); /* depot-D2: nothing changes meanwhile */
+        hf_read_landed(depot, ask, flight, &at);
         flight_unref(depot, flight); /* not the last: the caller has one */
     }
 }

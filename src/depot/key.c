@@ -10,14 +10,14 @@ static hf_status refuse_name(hf_op *op, const char *what, const char *text)
                    text != NULL ? strlen(text) : 0, HF_DEPOT_NAME_LEN_MAX);
 }
 
-/* Copies a name with its NUL. Returns the bytes that it takes; 0: it is not a name. By a loop: names are short, and a
- * call of strlen and one of memcpy take longer. */
-static inline size_t put_name(char *to, const char *text)
+/* Copies a name with its NUL, `len_max` bytes at most without it. Returns the bytes that it takes; 0: it is not a name, or
+ * longer. By a loop: names are short, and a call of strlen and one of memcpy take longer. */
+static inline size_t put_name(char *to, const char *text, size_t len_max)
 {
     if (HF_UNLIKELY(text == NULL || *text == '\0')) {
         return 0;
     }
-    for (size_t len = 0; len <= HF_DEPOT_NAME_LEN_MAX; len++) {
+    for (size_t len = 0; len <= len_max; len++) {
         to[len] = text[len];
         if (text[len] == '\0') {
             return len + 1;
@@ -34,11 +34,11 @@ hf_status hf_depot_ns_check(hf_op *op, const char *ns)
 
 hf_status hf_depot_key_pack(hf_op *op, hf_depot_key key, hf_depot_key_bytes *ret_bytes)
 {
-    size_t ns_len = put_name(ret_bytes->bytes, key.ns);
+    size_t ns_len = put_name(ret_bytes->bytes, key.ns, HF_DEPOT_NAME_LEN_MAX);
     if (HF_UNLIKELY(ns_len == 0)) {
         return refuse_name(op, "namespace", key.ns);
     }
-    size_t type_len = put_name(ret_bytes->bytes + ns_len, key.type);
+    size_t type_len = put_name(ret_bytes->bytes + ns_len, key.type, HF_DEPOT_NAME_LEN_MAX);
     if (HF_UNLIKELY(type_len == 0)) {
         return refuse_name(op, "type", key.type);
     }
@@ -50,6 +50,23 @@ hf_status hf_depot_key_pack(hf_op *op, hf_depot_key key, hf_depot_key_bytes *ret
     ret_bytes->len = ns_len + type_len + key.id_len;
     hf_assert(ret_bytes->len <= sizeof ret_bytes->bytes);
     return HF_OK;
+}
+
+size_t hf_depot_key_pack_short(hf_depot_key key, char *to, size_t size)
+{
+    hf_assert(size > 0);
+    size_t most = size - 1 < HF_DEPOT_NAME_LEN_MAX ? size - 1 : HF_DEPOT_NAME_LEN_MAX;
+    size_t ns_len = put_name(to, key.ns, most);
+    if (HF_UNLIKELY(ns_len == 0 || ns_len == size)) {
+        return 0;
+    }
+    most = size - ns_len - 1 < HF_DEPOT_NAME_LEN_MAX ? size - ns_len - 1 : HF_DEPOT_NAME_LEN_MAX;
+    size_t type_len = put_name(to + ns_len, key.type, most);
+    if (HF_UNLIKELY(type_len == 0 || key.id == NULL || key.id_len < 1 || key.id_len > size - ns_len - type_len)) {
+        return 0;
+    }
+    memcpy(to + ns_len + type_len, key.id, key.id_len);
+    return ns_len + type_len + key.id_len;
 }
 
 hf_str hf_depot_key_ns(hf_str bytes)

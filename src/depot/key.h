@@ -15,6 +15,12 @@ typedef struct hf_depot_key_bytes {
     char bytes[HF_DEPOT_KEY_LEN_MAX];
 } hf_depot_key_bytes;
 
+static inline hf_str hf_depot_key_str(const hf_depot_key_bytes *key)
+{
+    return hf_str_of_len(key->bytes, key->len);
+}
+/* The bytes of a key in `size` bytes. 0: they do not fit, or a part of the key is wrong, which hf_depot_key_pack tells. */
+size_t hf_depot_key_pack_short(hf_depot_key key, char *to, size_t size);
 /* Fails: HF_ERR_INVALID with a sentence that says which part is wrong. */
 hf_status hf_depot_key_pack(hf_op *op, hf_depot_key key, hf_depot_key_bytes *ret_bytes);
 /* The parts of a packed key, borrowed from it. False: these bytes are not a key. */

@@ -302,7 +302,7 @@ static hf_status read_batch(hf_depot *depot, hf_items *items, size_t first, size
         hf_depot_info info;
         hf_depot_key_bytes key = {.len = items->all[i].key.len};
         memcpy(key.bytes, items->all[i].key.data, key.len);
-        if (hf_read_at_once(depot, &key, &rule, &value, &info)) {
+        if (hf_read_at_once(depot, hf_depot_key_str(&key), &rule, &value, &info)) {
             take(&items->all[i], value, &info);
         } else {
             readings[count++] = (reading){depot, options, &items->all[i]};

@@ -241,7 +241,7 @@ static bool add_key(hf_depot *depot, hf_many *many, size_t index, const hf_depot
     key->ask.post.act = hf_read_act;
     hf_op_init(&key->ask.op);
     key->ask.deadline = HF_INSTANT_NEVER;
-    key->ask.key = key->bytes;
+    key->ask.key = hf_depot_key_str(key->bytes);
     key->ask.rule = *rule;
     key->ask.is_forced = options->force;
     key->ask.urgency = options->urgency;
@@ -278,7 +278,7 @@ static hf_status look_at_memory(hf_depot *depot, const hf_depot_key *keys, size_
             continue;
         }
         hf_depot_info *info = options->ret_infos != NULL ? &options->ret_infos[i] : NULL;
-        if (hf_read_at_once(depot, &bytes, &rule, &results[i].value, info)) {
+        if (hf_read_at_once(depot, hf_depot_key_str(&bytes), &rule, &results[i].value, info)) {
             continue;
         }
         if (is_own_key(depot, &bytes)) {

@@ -295,7 +295,7 @@ static void act_load(hf_depot *depot, hf_post *post)
 hf_status hf_page_load(hf_pages *pages, hf_page_direction direction, const hf_pages_load_options *options)
 {
     load_ask one = {.pages = pages, .direction = direction};
-    one.ask.key = &pages->lanes[direction - HF_PAGE_APPEND];
+    one.ask.key = hf_depot_key_str(&pages->lanes[direction - HF_PAGE_APPEND]);
     one.ask.rule = (hf_ask_rule){.fresh = HF_FRESH_NOW};
     one.ask.is_forced = options->force;
     return hf_depot_ask(pages->depot, &one.ask, act_load, "hf_pages_load", options->timeout);

@@ -4,6 +4,8 @@
 #include "fiber/keyed/cache.h"
 #include "fiber/verbs.h"
 
+enum { KEY_LEN_SHORT = 128 };
+
 static void serve(hf_depot *depot, hf_ask *ask, hf_snap *snap, const hf_look_at *at)
 {
     hf_assert(snap->kind == HF_ENTRY_VALUE && snap->value != NULL); /* DP2 */
@@ -85,6 +87,7 @@ void hf_read_act(hf_depot *depot, hf_post *post)
         return;
     }
     depot->counts.joined += joined;
+    depot->open_flight = flight;
     ask->flight = flight;
     flight->refs++; /* until the ask leaves it: an ask that was aborted leaves later than the flight may end */
     bool is_of_many = ask->many != NULL;               /* an ask of its own may be gone as soon as it is parked */
@@ -94,11 +97,10 @@ void hf_read_act(hf_depot *depot, hf_post *post)
     }
 }
 
-void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
+void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight, const hf_look_at *at)
 {
     hf_depot_slot *slot = ask->slot;
     hf_assert(slot == flight->slot && slot->load == HF_SLOT_KNOWN && ask->flight == NULL);
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall_coarse(depot)); /* there may be many who waited */
     ask->place = HF_DEPOT_FETCHER;
     if (flight->status == HF_OK && flight->query != NULL) { /* of a page: the window has it */
         hf_depot_answer(depot, ask, HF_OK);
@@ -106,19 +108,19 @@ void hf_read_landed(hf_depot *depot, hf_ask *ask, const hf_depot_flight *flight)
     }
     if (flight->status == HF_OK) {
         if (slot->snap->kind == HF_ENTRY_VALUE) {
-            serve(depot, ask, slot->snap, &at);
+            serve(depot, ask, slot->snap, at);
         } else { /* deleted here meanwhile */
             answer_not_found(depot, ask);
         }
         return;
     }
     if (flight->status == HF_ERR_NOT_FOUND && slot->snap->is_pending && slot->snap->kind == HF_ENTRY_VALUE) {
-        serve(depot, ask, slot->snap, &at); /* the origin has none, but a write makes one */
+        serve(depot, ask, slot->snap, at); /* the origin has none, but a write makes one */
         return;
     }
-    if (hf_rule_serves_stale(&ask->rule, &at, flight->why)) {
+    if (hf_rule_serves_stale(&ask->rule, at, flight->why)) {
         ask->place = HF_DEPOT_MEMORY;
-        serve(depot, ask, slot->snap, &at);
+        serve(depot, ask, slot->snap, at);
         return;
     }
     if (flight->was_denied) {
@@ -191,11 +193,11 @@ static bool look(void *arg, hf_value *value)
     return true;
 }
 
-bool hf_read_at_once(hf_depot *depot, const hf_depot_key_bytes *key, const hf_ask_rule *rule, hf_value **ret_value,
+bool hf_read_at_once(hf_depot *depot, hf_str key, const hf_ask_rule *rule, hf_value **ret_value,
                      hf_depot_info *ret_info)
 {
     looking one = {depot, rule, ret_value, ret_info};
-    return hf_cache_visit(depot->memory, key->bytes, key->len, look, &one);
+    return hf_cache_visit(depot->memory, key.data, key.len, look, &one);
 }
 
 static hf_status check_get(hf_op *op, hf_depot *depot, hf_depot_key key, hf_value **ret_value,
@@ -225,34 +227,60 @@ static hf_status get_by_driver(hf_depot *depot, hf_ask *ask, hf_value **ret_valu
     return status;
 }
 
+/* All of it has been checked. */
+static hf_status get(hf_depot *depot, hf_str key, hf_value **ret_value, const hf_depot_get_options *options)
+{
+    hf_ask ask;
+    hf_ask_rule rule = {
+        .fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
+    if (hf_read_at_once(depot, key, &rule, ret_value, options->ret_info)) {
+        return HF_OK;
+    }
+    hf_ask_init(&ask);
+    ask.key = key;
+    ask.rule = rule;
+    ask.is_forced = options->force;
+    ask.may_board = options->fresh != HF_FRESH_LOCAL;
+    ask.urgency = options->urgency;
+    ask.place = HF_DEPOT_MEMORY;
+    ask.asked_at = hf_depot_wall(depot);
+    HF_TRY(hf_depot_enter(depot, "hf_depot_get"));
+    hf_status status = get_by_driver(depot, &ask, ret_value, options);
+    hf_depot_leave(depot);
+    return status;
+}
+
+/* Of a long key, or with something to say about the arguments. */
+static HF_NOINLINE hf_status get_long(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
+                                      const hf_depot_get_options *options)
+{
+    hf_depot_key_bytes bytes;
+    hf_op op;
+    hf_op_init(&op);
+    if (check_get(&op, depot, key, ret_value, options, &bytes) != HF_OK) {
+        return hf_depot_raise(depot, &op);
+    }
+    return get(depot, hf_depot_key_str(&bytes), ret_value, options);
+}
+
+/* Whether check_get has nothing to say about what is not the key. */
+static inline bool may_get(const hf_depot *depot, hf_value **ret_value, const hf_depot_get_options *options)
+{
+    return depot != NULL && ret_value != NULL && (unsigned)options->fresh <= HF_FRESH_LOCAL &&
+           options->within.ns >= 0 && (unsigned)options->urgency <= HF_URGENCY_HIGH;
+}
+
+/* Thousands of fibers may wait here at once. So the frames of a wait have little that it does not need: of most keys they fit on the
+ * page that the stack has anyway. */
 hf_status hf_depot_get_with(hf_depot *depot, hf_depot_key key, hf_value **ret_value,
                             const hf_depot_get_options *options)
 {
     HF_OPTIONS(hf_depot_get_options, options, hf_depot_get);
     HF_TRY(HF_VERB_ALLOWED(hf_depot_get));
-    hf_depot_key_bytes bytes;
-    hf_op op;
-    op.status = HF_OK; /* the rest is set with a failure */
-    if (check_get(&op, depot, key, ret_value, options, &bytes) != HF_OK) {
-        return hf_depot_raise(depot, &op);
-    }
-    hf_ask_rule rule = {
-        .fresh = options->fresh, .within = options->within.ns, .stale_max = depot->options.stale_max.ns};
-    if (hf_read_at_once(depot, &bytes, &rule, ret_value, options->ret_info)) {
-        return HF_OK;
-    }
-    hf_ask ask = {
-        .key = &bytes,
-        .rule = rule,
-        .is_forced = options->force,
-        .urgency = options->urgency,
-        .place = HF_DEPOT_MEMORY,
-        .asked_at = hf_depot_wall(depot),
-    };
-    HF_TRY(hf_depot_enter(depot, "hf_depot_get"));
-    hf_status status = get_by_driver(depot, &ask, ret_value, options);
-    hf_depot_leave(depot);
-    return status;
+    char bytes[KEY_LEN_SHORT];
+    size_t len = may_get(depot, ret_value, options) ? hf_depot_key_pack_short(key, bytes, sizeof bytes) : 0;
+    return HF_LIKELY(len > 0) ? get(depot, hf_str_of_len(bytes, len), ret_value, options)
+                              : get_long(depot, key, ret_value, options);
 }
 
 hf_status hf_depot_prefetch(hf_depot *depot, hf_depot_key key)

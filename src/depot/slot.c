@@ -329,14 +329,13 @@ static bool is_own_key(const hf_depot *depot, const hf_ask *ask)
 {
     const hf_ask *call = ask->many != NULL ? &ask->many->whole : ask;
     hf_str key = hf_slot_key(ask->slot);
-    return !hf_str_equal(key, hf_str_of_len(ask->key->bytes, ask->key->len)) &&
-           hf_depot_is_called_for(call->wait.fiber, depot, key);
+    return !hf_str_equal(key, ask->key) && hf_depot_is_called_for(call->wait.fiber, depot, key);
 }
 
 hf_depot_slot *hf_slot_of_ask(hf_depot *depot, hf_ask *ask)
 {
     if (ask->slot == NULL) {
-        ask->slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+        ask->slot = hf_slot_hold(depot, ask->key);
         if (ask->slot == NULL) {
             hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a key of the depot"));
             return NULL;

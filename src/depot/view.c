@@ -30,6 +30,7 @@ bool hf_depot_glimpse(hf_depot *depot, void (*look)(const hf_depot *depot, void 
             !depot->is_driven ||
             (self != NULL && atomic_load_explicit(&depot->driver, memory_order_relaxed) == self); /* depot-D1 */
         if (is_still) {
+            hf_depot_count_boarded(depot);
             look(depot, arg);
         }
         hf_spin_unlock(&depot->lock);

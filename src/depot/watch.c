@@ -10,10 +10,18 @@
 
 enum { CAPACITY = 16 };
 
+/* An event with references of its own. Of DATA it has the value, or with .decode the snapshot, whose value is made when the event is
+ * taken. */
 typedef struct hf_watch_item {
-    hf_depot_event event; /* without its value, but for REKEYED, whose value is a reference to the bytes of its key */
-    hf_snap *snap;        /* of DATA: a reference; its value is made when the event is taken */
+    hf_depot_event event;
+    hf_snap *snap;
 } hf_watch_item;
+
+/* Where an event goes that is handed to the one who waits: hf_wait.value. */
+typedef struct handed {
+    hf_depot_event *event;
+    hf_snap *snap;
+} handed;
 
 /* Places of the ring. */
 static size_t places(const hf_watcher *watcher)
@@ -83,62 +91,107 @@ static hf_watch_item keep(hf_watcher *watcher, hf_watch_item item)
     return old;
 }
 
-/* The snapshot is borrowed; NULL = the event has no value. */
-static void give_of(hf_depot *depot, hf_watcher *watcher, hf_depot_event event, hf_snap *snap)
+/* Nobody waits: the event is kept. Unlocks. */
+static HF_NOINLINE void keep_for_later(hf_watcher *watcher, const hf_depot_event *event, hf_snap *snap)
 {
-    hf_claimed claimed = {NULL, NULL};
-    hf_watch_item item = {event, hf_snap_ref(snap)};
-    hf_watch_item old = {0};
-    hf_fiber *self = hf_enter(depot->rt);
-    hf_spin_lock(&watcher->lock);
-    hf_node *waiting = hf_list_first(&watcher->waiters);
-    if (waiting != NULL) { /* it is handed over, as by a flow: nothing is before it */
-        hf_wait *receiver = HF_CONTAINER(waiting, hf_wait, node);
-        hf_assert(watcher->count == 0);
-        *(hf_watch_item *)receiver->value = item;
-        hf_claimed_add(&claimed, receiver);
-    } else {
-        old = keep(watcher, item);
-    }
+    hf_watch_item old = keep(watcher, (hf_watch_item){*event, snap});
     hf_spin_unlock(&watcher->lock);
-    hf_claimed_wake(&claimed, HF_OK);
-    if (self != NULL) {
-        hf_leave(self);
-    }
     hf_assert(old.event.kind != HF_DEPOT_REKEYED); /* it has a place of its own */
+    hf_value_unref(old.event.value);
     hf_snap_unref(old.snap);
 }
 
-static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+/* Inside the library. Takes the references of the event, and `snap`; NULL = it has none. */
+static inline void give_in(hf_fiber *self, hf_watcher *watcher, const hf_depot_event *event, hf_snap *snap)
 {
-    give_of(depot, watcher, event, NULL);
-}
-
-/* What the watcher is shown of the slot: DATA, or GONE if it has seen something before. */
-static void show(hf_depot *depot, hf_watcher *watcher, hf_depot_slot *slot, const hf_look_at *at)
-{
-    hf_snap *snap = slot->snap;
-    hf_assert(watcher->slot == slot && slot->load == HF_SLOT_KNOWN);
-    bool is_old = watcher->rule.fresh == HF_FRESH_WITHIN && !snap->is_pending && at->age > watcher->rule.within;
-    hf_depot_event event = {
-        .kind = HF_DEPOT_DATA,
-        .age = hf_nanoseconds(at->age),
-        .is_stale = at->local != HF_LOCAL_FRESH || is_old,
-        .is_pending = snap->is_pending,
-        .version = snap->entry.version,
-    };
-    hf_assert(event.version >= watcher->seen);                        /* DP4 */
-    if (at->local == HF_LOCAL_FRESH || at->local == HF_LOCAL_STALE) { /* DP3: not what was invalidated */
-        watcher->has_value = true;
-        watcher->is_loading = false;
-    } else if (watcher->has_value) {
-        event.kind = HF_DEPOT_GONE;
-        watcher->has_value = false;
-    } else {
+    hf_spin_lock(&watcher->lock);
+    hf_node *waiting = hf_list_first(&watcher->waiters);
+    if (HF_UNLIKELY(waiting == NULL)) {
+        keep_for_later(watcher, event, snap);
         return;
     }
-    watcher->seen = event.version;
-    give_of(depot, watcher, event, event.kind == HF_DEPOT_DATA ? snap : NULL);
+    hf_wait *receiver =
+        HF_CONTAINER(waiting, hf_wait, node); /* it is handed over, as by a flow: nothing is before it */
+    handed *to = receiver->value;
+    hf_assert(watcher->count == 0);
+    *to->event = *event;
+    to->snap = snap;
+    hf_list_remove(waiting);
+    hf_spin_unlock(&watcher->lock);
+    if (HF_LIKELY(self != NULL)) {
+        hf_wake_hot(self, receiver, HF_OK);
+    } else {
+        hf_wake(receiver, HF_OK);
+    }
+}
+
+/* Takes the references of the event. */
+static void give(hf_depot *depot, hf_watcher *watcher, hf_depot_event event)
+{
+    hf_fiber *self = hf_enter(depot->rt);
+    give_in(self, watcher, &event, NULL);
+    if (self != NULL) {
+        hf_leave(self);
+    }
+}
+
+/* What watchers are shown of a slot: the same for all of them, but for the age that each takes for old. */
+typedef struct showing {
+    hf_depot_event event; /* its value is borrowed */
+    hf_snap *snap;        /* that the value is made of when the event is taken, borrowed; NULL = the event has it */
+    hf_span age;
+    bool is_there; /* DP3: there is a value, and it was not invalidated */
+    bool is_stale;
+} showing;
+
+static showing show_of(const hf_depot *depot, const hf_depot_slot *slot)
+{
+    hf_snap *snap = slot->snap;
+    hf_look_at at = hf_snap_look(depot, snap, hf_depot_wall(depot));
+    bool is_there = at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE;
+    bool is_made = is_there && depot->options.decode != NULL;
+    hf_assert(slot->load == HF_SLOT_KNOWN);
+    return (showing){
+        .event =
+            {
+                .kind = is_there ? HF_DEPOT_DATA : HF_DEPOT_GONE,
+                .value = is_there && !is_made ? snap->value : NULL,
+                .age = hf_nanoseconds(at.age),
+                .is_pending = snap->is_pending,
+                .version = snap->entry.version,
+            },
+        .snap = is_made ? snap : NULL,
+        .age = hf_nanoseconds(at.age),
+        .is_there = is_there,
+        .is_stale = at.local != HF_LOCAL_FRESH,
+    };
+}
+
+/* Inside the library. DATA, or GONE if the watcher has seen something before. */
+static inline void show(hf_fiber *self, hf_watcher *watcher, showing *one)
+{
+    bool is_old =
+        watcher->rule.fresh == HF_FRESH_WITHIN && !one->event.is_pending && one->age.ns > watcher->rule.within;
+    hf_assert(one->event.version >= watcher->seen); /* DP4 */
+    if (!one->is_there && !watcher->has_value) {
+        return;
+    }
+    watcher->has_value = one->is_there;
+    watcher->is_loading = watcher->is_loading && !one->is_there;
+    watcher->seen = one->event.version;
+    one->event.is_stale = one->is_stale || is_old;
+    (void)hf_value_ref(one->event.value);
+    give_in(self, watcher, &one->event, hf_snap_ref(one->snap));
+}
+
+static void show_one(hf_depot *depot, hf_watcher *watcher)
+{
+    showing one = show_of(depot, watcher->slot);
+    hf_fiber *self = hf_enter(depot->rt);
+    show(self, watcher, &one);
+    if (self != NULL) {
+        hf_leave(self);
+    }
 }
 
 void hf_watch_show(hf_depot *depot, hf_depot_slot *slot, bool is_renewed)
@@ -146,16 +199,21 @@ void hf_watch_show(hf_depot *depot, hf_depot_slot *slot, bool is_renewed)
     if (hf_list_is_empty(&slot->watchers)) {
         return;
     }
-    hf_look_at at = hf_snap_look(depot, slot->snap, hf_depot_wall(depot)); /* once: there may be many watchers */
+    showing one = show_of(depot, slot); /* once: there may be many watchers */
+    hf_fiber *self = hf_enter(depot->rt);
     HF_LIST_EACH(node, &slot->watchers)
     {
         hf_watcher *watcher = HF_CONTAINER(node, hf_watcher, node);
         const hf_watcher *next = HF_CONTAINER(node->next, hf_watcher, node); /* not one behind the last: only fetched */
         __builtin_prefetch(next, 1);
         __builtin_prefetch(&next->waiters, 1);
-        if (is_renewed || watcher->seen != slot->snap->entry.version) {
-            show(depot, watcher, slot, &at);
+        hf_assert(watcher->slot == slot);
+        if (is_renewed || watcher->seen != one.event.version) {
+            show(self, watcher, &one);
         }
+    }
+    if (self != NULL) {
+        hf_leave(self);
     }
 }
 
@@ -163,8 +221,7 @@ void hf_watch_look_again(hf_depot *depot, hf_watcher *watcher)
 {
     hf_assert(watcher->is_list && watcher->slot != NULL && watcher->slot->load == HF_SLOT_KNOWN);
     if (watcher->has_value) { /* else it hears of the list when there is one */
-        hf_look_at at = hf_snap_look(depot, watcher->slot->snap, hf_depot_wall(depot));
-        show(depot, watcher, watcher->slot, &at);
+        show_one(depot, watcher);
     }
 }
 
@@ -328,7 +385,7 @@ static void act_open(hf_depot *depot, hf_post *post)
     bool has_value = (at.local == HF_LOCAL_FRESH || at.local == HF_LOCAL_STALE) && watcher->rule.fresh != HF_FRESH_NOW;
     watcher->seen = slot->snap->entry.version; /* a fetch that fails does not show what was not shown here */
     if (has_value) {
-        show(depot, watcher, slot, &at);
+        show_one(depot, watcher);
     }
     if (watcher->rule.fresh != HF_FRESH_LOCAL && (move == HF_MOVE_FETCH || move == HF_MOVE_SERVE_REFRESH)) {
         if (!has_value) {
@@ -468,7 +525,7 @@ hf_status hf_watch_open(hf_depot *depot, hf_depot_key key, hf_watcher **ret_watc
     }
     watcher->is_list = is_list;
     watcher->is_paged = is_paged;
-    hf_ask ask = {.key = &bytes, .what = watcher};
+    hf_ask ask = {.key = hf_depot_key_str(&bytes), .what = watcher};
     hf_status status = hf_depot_ask(depot, &ask, act_open, "hf_depot_watch", hf_nanoseconds(0));
     if (status != HF_OK) {
         watcher_free(watcher);
@@ -501,27 +558,19 @@ hf_status hf_depot_list_watch_with(hf_depot *depot, hf_depot_key key, hf_watcher
     return status;
 }
 
-/* Fills in the value of an event that was taken. Takes the snapshot. A value that cannot be decoded is an error of the
- * stream, which goes on. */
-static hf_status make_value(hf_depot *depot, hf_snap *snap, hf_depot_event *event)
+/* Fills in the value of an event that was taken, with .decode. Takes the snapshot. A value that cannot be decoded is an
+ * error of the stream, which goes on. */
+static HF_NOINLINE hf_status make_value(hf_depot *depot, hf_snap *snap, hf_depot_event *event)
 {
-    if (snap == NULL) {
-        return HF_OK;
+    hf_assert(event->kind == HF_DEPOT_DATA && depot->options.decode != NULL);
+    hf_status status = hf_depot_enter(depot, "hf_watcher_next"); /* else its state may be gone: hf_depot_close */
+    if (status != HF_OK) {
+        hf_snap_unref(snap);
+        return status;
     }
-    hf_assert(event->kind == HF_DEPOT_DATA);
-    bool decodes = depot->options.decode != NULL;
-    if (decodes) { /* not behind the back of hf_depot_close: its state may be gone then */
-        hf_status entered = hf_depot_enter(depot, "hf_watcher_next");
-        if (entered != HF_OK) {
-            hf_snap_unref(snap);
-            return entered;
-        }
-    }
-    hf_status status = hf_snap_give(depot, snap, &event->value);
+    status = hf_snap_give(depot, snap, &event->value);
     hf_snap_unref(snap);
-    if (decodes) {
-        hf_depot_leave(depot);
-    }
+    hf_depot_leave(depot);
     if (status != HF_OK) {
         *event = (hf_depot_event){.kind = HF_DEPOT_ERROR, .status = status};
     }
@@ -529,6 +578,18 @@ static hf_status make_value(hf_depot *depot, hf_snap *snap, hf_depot_event *even
 }
 
 static const hf_wait_kind NEXT = {"hf_watcher_next", hf_wait_abort_linked};
+
+/* Under the watcher's lock. */
+static hf_snap *take_first(hf_watcher *watcher, hf_depot_event *ret_event)
+{
+    hf_watch_item *item = item_at(watcher, 0);
+    hf_snap *snap = item->snap;
+    *ret_event = item->event;
+    watcher->first = (watcher->first + 1) % places(watcher);
+    watcher->count--;
+    watcher->is_rekeyed = watcher->is_rekeyed && ret_event->kind != HF_DEPOT_REKEYED;
+    return snap;
+}
 
 hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, const hf_wait_options *options)
 {
@@ -542,32 +603,32 @@ hf_status hf_watcher_next_with(hf_watcher *watcher, hf_depot_event *ret_event, c
     if (status != HF_OK) {
         HF_LEAVE(self, status);
     }
-    hf_watch_item item = {0};
+    handed to;
+    to.event = ret_event;
+    to.snap = NULL;
     hf_wait wait;
     hf_wait_init(&wait, self, &NEXT, watcher, watcher->depot->name);
-    wait.value = &item;
+    wait.value = &to;
     hf_sync_point(self);
     hf_spin_lock(&watcher->lock);
     bool has_event = watcher->count > 0;
     bool is_closed = watcher->is_closed && !has_event;
     if (has_event) {
-        item = *item_at(watcher, 0);
-        watcher->first = (watcher->first + 1) % places(watcher);
-        watcher->count--;
-        watcher->is_rekeyed = watcher->is_rekeyed && item.event.kind != HF_DEPOT_REKEYED;
-    } else if (!is_closed) {
+        to.snap = take_first(watcher, ret_event);
+    } else if (HF_LIKELY(!is_closed)) {
         hf_list_push_back(&watcher->waiters, &wait.node);
     }
     hf_spin_unlock(&watcher->lock);
-    if (!has_event) {
-        status = is_closed ? HF_ERR_CLOSED : hf_park(self, &wait, deadline); /* HF_OK: `item` was set */
-        if (status != HF_OK) {
+    if (!has_event) { /* HF_OK: the event was handed over */
+        status = is_closed                  ? HF_ERR_CLOSED
+                 : deadline.ns == INT64_MAX ? hf_park_hot(self, &wait)
+                                            : hf_park(self, &wait, deadline);
+        if (HF_UNLIKELY(status != HF_OK)) {
             HF_LEAVE(self, status == HF_ERR_CLOSED ? hf_refuse(self, HF_ERR_CLOSED, "the depot is closed") : status);
         }
     }
     hf_leave(self);
-    *ret_event = item.event;
-    return make_value(watcher->depot, item.snap, ret_event);
+    return HF_LIKELY(to.snap == NULL) ? HF_OK : make_value(watcher->depot, to.snap, ret_event);
 }
 
 uint64_t hf_watcher_dropped(const hf_watcher *watcher)

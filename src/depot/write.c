@@ -217,7 +217,7 @@ static void act_write(hf_depot *depot, hf_post *post)
         act_origin_first(depot, ask);
         return;
     }
-    hf_depot_slot *slot = hf_slot_hold(depot, hf_str_of_len(ask->key->bytes, ask->key->len));
+    hf_depot_slot *slot = hf_slot_hold(depot, ask->key);
     if (slot == NULL) {
         hf_depot_answer(depot, ask, hf_fail(&ask->op, HF_ERR_NOMEM, "no memory for a write"));
         return;
@@ -328,7 +328,7 @@ static hf_status write_it(hf_depot *depot, const char *verb, hf_write_verb kind,
         return hf_depot_raise(depot, &op);
     }
     hf_depot_write *handle = row->handle_count > 0 ? row->handles[0] : NULL;
-    hf_ask ask = {.key = &bytes, .row = row, .if_version = options->if_version};
+    hf_ask ask = {.key = hf_depot_key_str(&bytes), .row = row, .if_version = options->if_version};
     hf_status status = hf_depot_ask(depot, &ask, act_write, verb, options->timeout);
     if (ask.row != NULL) { /* it was not taken */
         hf_pending_free(depot, ask.row);

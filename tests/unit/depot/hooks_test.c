@@ -585,6 +585,67 @@ static hf_status answers_without_row(void *arg)
     return HF_OK;
 }
 
+/* What fibers that are ready write is one commit, and so is what calls write that have not begun. */
+typedef struct told {
+    hf_depot *depot;
+    hf_sem *sem;
+    char id[4];
+    bool puts;
+} told;
+
+static hf_status act_when_told(void *arg)
+{
+    told *one = arg;
+    hf_value *value = NULL;
+    HF_TRY(hf_sem_acquire(one->sem, 1));
+    if (one->puts) {
+        return hf_depot_put(one->depot, key_of(one->id), "2", 1);
+    }
+    HF_TRY(hf_depot_get(one->depot, key_of(one->id), &value, .fresh = HF_FRESH_NOW));
+    hf_value_unref(value);
+    return HF_OK;
+}
+
+static hf_status one_commit(void *arg)
+{
+    (void)arg;
+    enum { COUNT = 10 };
+    table *t = table_new();
+    origin o = {.value = "1"};
+    told all[COUNT];
+    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(hf_sem_new(0, &sem));
+    HF_TRY(open_on(&o, t, &depot));
+    for (int puts = 0; puts < 2; puts++) {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        for (int i = 0; i < COUNT; i++) {
+            all[i] = (told){.depot = depot, .sem = sem, .puts = puts};
+            (void)snprintf(all[i].id, sizeof all[i].id, "%d", i);
+            HF_IGNORE(hf_depot_get(depot, key_of(all[i].id), &(hf_value *){NULL}, .fresh = HF_FRESH_LOCAL));
+            HF_TRY(hf_fork(scope, act_when_told, &all[i]));
+        }
+        HF_TRY(hf_depot_online(depot, !puts));
+        HF_TRY(hf_sleep(hf_milliseconds(10)));
+        int writes = t->writes;
+        HF_TRY(hf_sem_release(sem, COUNT));
+        HF_TRY(hf_join(scope));
+        HF_CHECK_SAY(t->writes == writes + 1, "%d commits of %d %s", t->writes - writes, COUNT,
+                     puts ? "puts" : "landings");
+    }
+    HF_TRY(hf_depot_close(depot));
+    depot = NULL;
+    free(t);
+    return HF_OK;
+}
+
+static void one_thread_commits_once(void **state)
+{
+    (void)state;
+    HF_CHECK(hf_sim_run(1, 1, one_commit, NULL, NULL) == HF_OK);
+}
+
 static hf_body trace;
 
 static void one_seed(uint64_t seed)
@@ -617,6 +678,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(DP7_failures_go_to_those_who_asked),
         cmocka_unit_test(changes_from_outside_are_seen),
         cmocka_unit_test(a_canceled_owner_still_writes),
+        cmocka_unit_test(one_thread_commits_once),
         cmocka_unit_test(a_table_that_breaks_its_word_is_refused),
     };
     return hf_test_main("depot hooks", TESTS, HF_COUNT_OF(TESTS), argc, argv);

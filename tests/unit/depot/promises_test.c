@@ -2,6 +2,8 @@
  * The others: streams_test.c (S12 to S22), corrections_test.c (C1 to C11), stress_test.c (S23), threads_test.c (S5). */
 #include "rig.h"
 
+#include "depot/fetching.h"
+
 /* ---- Scopes ------------------------------------------------------------------------------------------------------ */
 
 static origin scene_origin;
@@ -337,6 +339,45 @@ TRACE(N8_X4_the_last_waiter_out_cancels_the_fetch_and_a_new_caller_starts_anothe
     return HF_OK;
 }
 
+TRACE(DP7_those_who_join_a_fetch_without_the_driver_are_counted)
+{
+    origin o = {.is_numbered = true, .takes = hf_seconds(5)};
+    HF_AUTO(hf_depot_close) hf_depot *depot = NULL;
+    HF_TRY(rig_open(&depot, .fetch = rig_fetch, .state = &o));
+    rig_asker askers[3];
+    hf_scope *scopes[3];
+    for (int i = 0; i < 3; i++) {
+        askers[i] = (rig_asker){.depot = depot, .id = "A", .text = "1"};
+        HF_TRY(hf_scope_open(&scopes[i], .join = HF_JOIN_DISCARD));
+    }
+    for (int i = 2; i >= 0; i--) { /* the last one begins the fetch, and leaves first */
+        HF_TRY(hf_fork(scopes[i], rig_ask, &askers[i]));
+        HF_TRY(hf_sleep(hf_milliseconds(10)));
+    }
+    HF_CHECK(depot->boarded_count == 2);
+    rig_asker local = {.depot = depot, .id = "A", .options = {.fresh = HF_FRESH_LOCAL}};
+    HF_TRY(rig_ask(&local)); /* it does not join: its turn of the driver counts the others */
+    HF_CHECK(local.status == HF_ERR_NOT_FOUND && depot->boarded_count == 0 && depot->open_flight->holders == 3);
+    rig_asker late = {.depot = depot, .id = "A"};
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_DISCARD));
+    HF_TRY(hf_fork(scope, rig_ask, &late));
+    HF_TRY(hf_sleep(hf_milliseconds(10)));
+    HF_CHECK(depot->boarded_count == 1);
+    HF_CHECK(hf_scope_close(scope) == HF_OK && late.status == HF_ERR_CANCELED); /* nobody had counted it */
+    HF_CHECK(depot->boarded_count == 0 && depot->open_flight->holders == 3);
+    for (int i = 2; i > 0; i--) {
+        HF_CHECK(hf_scope_close(scopes[i]) == HF_OK && askers[i].status == HF_ERR_CANCELED);
+        HF_CHECK(o.running == 1 && o.canceled == 0);
+    }
+    HF_CHECK(hf_join(scopes[0]) == HF_OK && hf_scope_close(scopes[0]) == HF_OK && askers[0].status == HF_OK);
+    hf_depot_counts counts = rig_counts(depot);
+    HF_CHECK_SAY(o.fetches == 1 && counts.misses == 3 && counts.joined == 2 && depot->slots.count == 0,
+                 "%d fetches, %llu misses, %llu joined", o.fetches, (unsigned long long)counts.misses,
+                 (unsigned long long)counts.joined);
+    return HF_OK;
+}
+
 TRACE(N9_X6_a_key_that_is_held_is_never_dropped_though_memory_has_no_room)
 {
     enum { HELD = 200 };
@@ -403,6 +444,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(S10_S17_a_hundred_gets_share_one_fetch_with_its_value_or_its_failure),
     cmocka_unit_test(S10_a_fetch_that_is_canceled_is_canceled_for_all_who_wait),
     cmocka_unit_test(S11_C10_keys_to_which_nothing_happens_take_no_room),
+    cmocka_unit_test(DP7_those_who_join_a_fetch_without_the_driver_are_counted),
     cmocka_unit_test(N8_X4_the_last_waiter_out_cancels_the_fetch_and_a_new_caller_starts_another),
     cmocka_unit_test(N9_X6_a_key_that_is_held_is_never_dropped_though_memory_has_no_room),
     cmocka_unit_test(X5_a_cancel_is_a_status_of_its_own_and_counts_as_no_failure),
