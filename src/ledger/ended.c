@@ -23,7 +23,8 @@ hf_status hf_ended_add(hf_op *op, const hf_row *row, const hf_keeping *keepings,
         return HF_OK; /* operations go by a deadline of their own */
     }
     hf_assert(row->value.len > 0 && state.spilled_len >= 0);
-    int64_t stream_len = state.stream_len - state.stream_first_len; /* of its own records: earlier runs of its chain keep theirs */
+    int64_t stream_len =
+        state.stream_len - state.stream_first_len; /* of its own records: earlier runs of its chain keep theirs */
     uint64_t len = row->value.len + (uint64_t)state.spilled_len + (stream_len > 0 ? (uint64_t)stream_len : 0);
     int64_t close_time = state.close_time != 0 ? state.close_time : state.last_time;
     report->runs++;
