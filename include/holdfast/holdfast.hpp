@@ -955,6 +955,13 @@ public:
         assign(from.view());
         return *this;
     }
+    // Without a text in between, which would leave its bytes behind.
+    template <class From, class = std::enable_if_t<std::is_convertible_v<const From &, std::string_view>>>
+    text &operator=(const From &from)
+    {
+        assign(std::string_view(from));
+        return *this;
+    }
     std::string_view view() const noexcept
     {
         return std::string_view(bytes, len);

@@ -3,8 +3,10 @@
 #include <holdfast/holdfast.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 using namespace std::chrono_literals;
 
@@ -132,6 +134,21 @@ static std::string writer(const std::string &name)
     return copy;
 }
 
+// A text that is assigned again and again takes no more of the run's memory than its longest content.
+static long frugal()
+{
+    auto &stage = holdfast::keep<holdfast::text>();
+    std::string longer(3000, 'x');
+    auto begin = reinterpret_cast<std::uintptr_t>(hf_workflow_alloc(16));
+    for (int i = 0; i < 1000; i++) {
+        stage = longer;
+        stage = "short";
+        stage = std::string_view(longer).substr(1);
+    }
+    auto end = reinterpret_cast<std::uintptr_t>(hf_workflow_alloc(16));
+    return end > begin ? static_cast<long>(end - begin) : static_cast<long>(begin - end);
+}
+
 // Goes on as a new run, and no handler of failures compensates.
 static int countdown(int left)
 {
@@ -160,6 +177,7 @@ int main()
             worker.workflow("throwing", condition_that_throws);
             worker.workflow("writer", writer);
             worker.workflow("countdown", countdown);
+            worker.workflow("frugal", frugal);
             worker.workflow("sweep", [] { holdfast::activity<void>("sweep", holdfast::within(10s)); });
             worker.activity("sweep", [] { swept++; });
             worker.activity("seven", []() noexcept { return 7; });
@@ -178,6 +196,7 @@ int main()
             written.signal("go");
             CHECK(written.result<std::string>().size() == 214 && written.query<std::string>("stage") == "");
             CHECK(service.start("countdown", 2, "desks").result<int>() == 7);
+            CHECK(service.start("frugal", "desks").result<long>() < 100000);
         }
     });
     CHECK(code == 0 && swept == 2);
