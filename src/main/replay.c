@@ -263,7 +263,7 @@ int hf_cmd_replay(int argc, char **argv)
     bool is_replayed = code == HF_EXIT_FINE;
     if (is_replayed && t.differ > 0) {
         code = HF_EXIT_DAMAGED;
-    } else if (is_replayed && (t.bad > 0 || (t.same == 0 && t.ended == 0))) {
+    } else if (is_replayed && (t.bad > 0 || (t.same == 0 && (t.ended == 0 || t.unknown > 0)))) {
         code = HF_EXIT_CANNOT_OPEN;
     }
     return tell(&t, is_replayed, code);

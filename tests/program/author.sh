@@ -142,3 +142,6 @@ ends 0
 grep -q '^0 histories replayed: 0 the same, 0 differ; 1 ended run was left out: --all' out || fail "replay of ended runs: $(cat out)"
 "$holdfast" replay ended.db --plugin "$hello" --all >out 2>&1 || fail "replay --all: $(cat out)"
 grep -q '^1 history replayed: 1 the same, 0 differ$' out || fail "replay --all: $(cat out)"
+"$holdfast" start ended.db nobodys --id n --queue greetings >out 2>&1 || fail "start: $(cat out)"
+refused 3 '0 histories replayed: 0 the same, 0 differ; 1 of workflows that the plugin does not have; 1 ended run was left out' \
+    replay ended.db --plugin "$hello"
