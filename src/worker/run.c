@@ -263,8 +263,11 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
            HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id), step->attempt, why->message);
     /* Later attempts are left to time out, so that they do not come again at once. But a step that does not end is tried again at
-     * most once; and an engine answers the queries that came with the task by this failure, if another attempt would have it, too. */
-    if (step->attempt <= 1 || why->status == HF_ERR_TIMEOUT || (step->has_queries && why->status == HF_ERR_CONFLICT)) {
+     * most once; and an engine answers the queries that came with the task by this failure, if another attempt would have it, too. It
+     * takes no query from the third attempt on. A Temporal server keeps queries for the next attempt, again and again. */
+    enum { QUERY_ATTEMPTS = 3 };
+    bool ends_queries = step->has_queries && step->attempt <= QUERY_ATTEMPTS && why->status == HF_ERR_CONFLICT;
+    if (step->attempt <= 1 || why->status == HF_ERR_TIMEOUT || ends_queries) {
         send_failure(worker, step->token, why);
     }
 }

@@ -270,6 +270,25 @@ static void tell_of_another_task(tap *t, const hf_call *inner)
     }
 }
 
+/* A server that keeps the queries of a task that has failed for its next attempt. */
+static void add_query(const tap *t, const hf_call *call)
+{
+    hf_pb_poll_workflow_task_queue_response *task = call->response;
+    if (call->status != HF_OK || call->method != HF_METHOD_POLL_WORKFLOW_TASK_QUEUE || task->task_token.len == 0 ||
+        task->attempt < 2 || task->attempt > t->options.queries) {
+        return;
+    }
+    hf_pb_poll_workflow_task_queue_response_queries_entry *entry =
+        HF_ARENA_NEW(call->arena, hf_pb_poll_workflow_task_queue_response_queries_entry);
+    hf_pb_workflow_query *query = HF_ARENA_NEW(call->arena, hf_pb_workflow_query);
+    assert_true(entry != NULL && query != NULL);
+    query->query_type = HF_STR("state");
+    entry->key = HF_STR("kept");
+    entry->value = query;
+    task->queries.items = entry;
+    task->queries.count = 1;
+}
+
 static void on_done(hf_call *inner)
 {
     tap_call *c = inner->state;
@@ -277,6 +296,7 @@ static void on_done(hf_call *inner)
     hf_call *outer = c->outer;
     hf_guest_enter(&t->base.guests);
     tap_task *copy = copy_task(inner, t->options.strip);
+    add_query(t, inner);
     outer->status = inner->status;
     outer->response = inner->response;
     outer->detail_type = inner->detail_type;

@@ -21,6 +21,7 @@ typedef struct tap_options {
     int refuse_count; /* the first calls of refuse_method, as many as this, are not passed on; 0 = none */
     hf_method refuse_method;
     hf_status refuse_status; /* the answer to them; HF_OK = they get none until tap_close, or until they are canceled */
+    int queries; /* each attempt of a workflow task after the first, up to this one, comes with a query that nobody answers; 0 = none */
     int other_tasks; /* the first descriptions of runs, as many as this, tell of a workflow task that started later than it did */
 } tap_options;
 

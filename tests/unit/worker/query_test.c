@@ -209,6 +209,32 @@ static void a_query_with_a_task_of_code_that_was_changed_is_refused(void **state
     play_on((play_options){.add = add, .body = attached_body, .worker = {.cached_max = HF_OFF}, .result = ""});
 }
 
+/* A Temporal server gives such a query to the next attempt, which comes at once: the worker does not go round with it. */
+static hf_status kept_body(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_TRY(hf_start(p->service, "order", hf_payload_none(), &execution, .id = "order-1", .task_queue = "orders"));
+    HF_TRY(hf_sleep(hf_seconds(2)));
+    HF_TRY(put_out(p, 0));
+    played = ONE_MORE;
+    HF_TRY(hf_signal(execution, "go", hf_payload_none()));
+    HF_TRY(hf_sleep(hf_seconds(5)));
+    play_note(p, "%d failures", tap_calls(p->tap, HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED));
+    played = AS_RECORDED;
+    HF_TRY(hf_sleep(hf_hours(1)));
+    return HF_OK;
+}
+
+static void a_query_that_a_server_keeps_does_not_make_tasks_fail_without_a_pause(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add,
+                           .body = kept_body,
+                           .tap = {.queries = 50},
+                           .worker = {.cached_max = HF_OFF},
+                           .result = "3 failures"});
+}
+
 /* ---- Where it waits ------------------------------------------------------------------------------------------------------- */
 
 static int places[2]; /* lines of the two waits */
@@ -266,6 +292,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_query_of_code_that_was_changed_is_refused),
         cmocka_unit_test(an_update_of_code_that_was_changed_reaches_no_validator),
         cmocka_unit_test(a_query_with_a_task_of_code_that_was_changed_is_refused),
+        cmocka_unit_test(a_query_that_a_server_keeps_does_not_make_tasks_fail_without_a_pause),
         cmocka_unit_test(a_stack_names_the_place_of_a_condition),
     };
     return hf_test_main("query", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
