@@ -1,6 +1,7 @@
 /* Answers: a message, or a code with a sentence and details. */
 #include "server/server_private.h"
 
+#include "base/glyph.h"
 #include "service/grpc_code.h"
 #include "wire/base64.h"
 #include "wire/grpc.h"
@@ -103,7 +104,22 @@ void hf_answer_bytes(hf_stream *stream, hf_str message)
 }
 
 /* google.rpc.Status with one detail, in base64. Empty = there is none, or it is too long for a head. */
-static void put_details(hf_allocator memory, int code, const char *text, const hf_pb_type *type, const void *detail,
+/* Sentences are cut by their bytes, and names in them may have any characters: without the rest of the last one. Clients read no details from
+ * a text that is not UTF-8. */
+static hf_str whole_characters(const char *text)
+{
+    enum { REST_MAX = 3 };
+    size_t len = strlen(text);
+    len = len < TEXT_LEN_MAX ? len : TEXT_LEN_MAX;
+    for (size_t rest = 1; rest <= REST_MAX && rest < len && !hf_str_is_utf8(hf_str_of_len(text, len)); rest++) {
+        if (hf_str_is_utf8(hf_str_of_len(text, len - rest))) {
+            return hf_str_of_len(text, len - rest);
+        }
+    }
+    return hf_str_of_len(text, len);
+}
+
+static void put_details(hf_allocator memory, int code, hf_str text, const hf_pb_type *type, const void *detail,
                         hf_buf *out)
 {
     hf_buf value;
@@ -114,7 +130,7 @@ static void put_details(hf_allocator memory, int code, const char *text, const h
     hf_pb_encode(type, detail, &value);
     (void)snprintf(url, sizeof url, "type.googleapis.com/%s", type->name);
     hf_pb_any any = {.type_url = hf_str_of(url), .value = hf_str_of_len(value.data, value.len)};
-    hf_pb_status message = {.code = code, .message = hf_str_of(text), .details = {&any, 1}};
+    hf_pb_status message = {.code = code, .message = text, .details = {&any, 1}};
     hf_pb_encode(&hf_pb_status_type, &message, &status);
     if (hf_buf_status(&value) == HF_OK && hf_buf_status(&status) == HF_OK) {
         hf_base64_encode(hf_str_of_len(status.data, status.len), out);
@@ -138,10 +154,10 @@ void hf_answer_status(hf_stream *stream, int code, const char *text, const hf_pb
     (void)snprintf(number, sizeof number, "%d", code);
     hf_buf_init(&words, memory, 3 * TEXT_LEN_MAX + 1);
     hf_buf_init(&details, memory, 2 * DETAIL_LEN_MAX);
-    size_t len = strlen(text);
-    hf_grpc_message_put(hf_str_of_len(text, len < TEXT_LEN_MAX ? len : TEXT_LEN_MAX), &words);
+    hf_str told = whole_characters(text);
+    hf_grpc_message_put(told, &words);
     if (detail_type != NULL) {
-        put_details(memory, code, text, detail_type, detail, &details);
+        put_details(memory, code, told, detail_type, detail, &details);
     }
     hf_h2_field fields[5] = {
         HEAD[0],

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/env.h"
+#include "base/glyph.h"
 #include "server/door.h"
 #include "server/methods.h"
 #include "server/rate.h"
@@ -357,6 +358,44 @@ static void failures_carry_details(void **state)
 {
     (void)state;
     run_rig(be_told_details, 1);
+}
+
+/* A sentence with a long id is cut, and not inside of a character: clients read no details from a text that is not UTF-8. */
+static void be_told_of_a_long_id(door_rig *rig)
+{
+    for (size_t first = 0; first < 3; first++) {
+        char id[1000] = "xx";
+        hf_pb_workflow_type type = {.name = HF_STR("order")};
+        for (size_t at = first; at + 4 < sizeof id; at += 3) {
+            memcpy(id + at, "\xe2\x82\xac", 4);
+        }
+        hf_pb_start_workflow_execution_request request = {.namespace = HF_STR("default"),
+                                                          .workflow_id = hf_str_of(id),
+                                                          .workflow_type = &type,
+                                                          .task_queue = (hf_pb_task_queue *)(uintptr_t)&QUEUE};
+        HF_CHECK(h2_ask(&rig->client, HF_METHOD_START_WORKFLOW_EXECUTION, &request, &rig->arena, NULL) == HF_GRPC_OK);
+        h2_call *call = h2_begin_method(&rig->client, HF_METHOD_START_WORKFLOW_EXECUTION, NULL, &request);
+        h2_wait(call);
+        hf_op op;
+        hf_buf bytes;
+        hf_pb_status told;
+        hf_op_init(&op);
+        hf_buf_init(&bytes, rig->client.memory, SIZE_MAX / 2);
+        HF_CHECK(call->status == HF_GRPC_ALREADY_EXISTS);
+        HF_CHECK(hf_base64_parse(hf_str_of_len(call->details.data, call->details.len), &bytes));
+        HF_CHECK_SAY(hf_pb_decode(&op, &hf_pb_status_type, hf_str_of_len(bytes.data, bytes.len), &rig->arena, &told) ==
+                             HF_OK &&
+                         told.details.count == 1 && told.message.len > 900 && hf_str_is_utf8(told.message),
+                     "%zu: %s", first, op.message);
+        hf_buf_deinit(&bytes);
+        h2_free(call);
+    }
+}
+
+static void a_sentence_is_not_cut_inside_of_a_character(void **state)
+{
+    (void)state;
+    run_rig(be_told_of_a_long_id, 1);
 }
 
 static void send_gzip(door_rig *rig)
@@ -976,6 +1015,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_call_whose_deadline_has_passed_does_nothing),
     cmocka_unit_test(what_is_wrong_is_refused_in_known_words),
     cmocka_unit_test(failures_carry_details),
+    cmocka_unit_test(a_sentence_is_not_cut_inside_of_a_character),
     cmocka_unit_test(requests_may_be_compressed),
     cmocka_unit_test(activities_are_changed_by_the_names_of_newer_clients),
     cmocka_unit_test(server_D3_a_task_whose_poll_is_gone_goes_to_another),
