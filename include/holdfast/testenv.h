@@ -80,7 +80,8 @@ HF_API HF_MUST_USE hf_status hf_testenv_start_with(hf_testenv *env, const char *
 /* Lets time pass until the workflow has ended, and returns its result or failure as hf_result does. `ret_out` may be NULL. Fails:
  *
  *     HF_ERR_AGAIN    nothing can happen any more without the test: hf_error_text() says what the run waits for. Send the signal, and
- *                     call it again. An activity whose task queue has no worker is told after two seconds
+ *                     call it again. An activity whose task queue has no worker is told after two seconds in which no other activity
+ *                     runs
  *     HF_ERR_FAILED   as hf_result; also, with the type "WorkflowTaskFailed", if a workflow task failed that would be tried again for
  *                     ever: the sentence says why. The environment is of no more use then
  *     HF_ERR_TIMEOUT  as hf_result; also, with the type "Patience", if .patience is over

@@ -260,9 +260,9 @@ typedef struct wait {
     hf_span span;            /* that time */
     hf_instant deadline;     /* of the test's patience */
     bool is_late;            /* it is over */
-    int64_t unpolled_ns;     /* since when an activity waits on a task queue without a worker; 0 = none does */
-    int64_t look_ns;         /* when that is asked next */
-    bool is_stranded;        /* ... for so long that none will come */
+    int64_t
+        unpolled_ns; /* since when an activity waits on a task queue without a worker, and none runs; 0 = it is not so */
+    int64_t look_ns; /* when that is asked next */
 } wait;
 
 static hf_status await_end(void *arg)
@@ -295,15 +295,18 @@ static bool is_upset(const hf_testenv *env)
 }
 
 /* An activity on a task queue that nobody polls counts as work for a worker, so time does not move, and the run would wait for the end of the
- * test's patience. Whether it does is asked for now and then, and must be so for a while: the worker may be about to poll. */
+ * test's patience. Whether it does is asked for now and then, and must be so for a while: the worker may be about to poll. While
+ * another activity runs the run may go on by itself. */
 static bool is_stranded(wait *w)
 {
+    hf_worker_stats stats = {0};
     int64_t now = hf_now(NULL).ns;
     if (w->execution == NULL || now < w->look_ns) {
         return false;
     }
     w->look_ns = now + UNPOLLED / 4;
-    if (!hf_waiting_is_unpolled(w->env->front, w->execution)) {
+    bool is_busy = hf_worker_stat(w->env->worker, &stats) == HF_OK && stats.activities > stats.activity_zombies;
+    if (is_busy || !hf_waiting_is_unpolled(w->env->front, w->execution)) {
         w->unpolled_ns = 0;
         return false;
     }
@@ -324,7 +327,6 @@ static hf_status await_trouble(void *arg)
             return HF_OK;
         }
         if (is_stranded(w)) {
-            w->is_stranded = true;
             return HF_OK;
         }
         HF_TRY(hf_sleep(hf_nanoseconds(w->env->gate != NULL ? LOOK_IN_TRIAL : LOOK)));
@@ -394,7 +396,7 @@ hf_status hf_testenv_await(hf_testenv *env, hf_execution *execution, hf_payload 
     if (*ret_is_upset) {
         return HF_OK;
     }
-    if (!w.is_stranded && !is_open(execution)) {
+    if (!is_open(execution)) {
         return hf_result(execution, ret_out);
     }
     char text[HF_MESSAGE_LEN_MAX - 100];

@@ -266,6 +266,44 @@ static void an_activity_on_a_queue_without_a_worker_is_told(void **state)
     assert_int_equal(hf_testenv_free(env), HF_OK);
 }
 
+static hf_status mail_in_scope(void *arg)
+{
+    (void)arg;
+    return sends_away(hf_payload_none(), NULL);
+}
+
+static hf_status takes_long(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return hf_sleep(hf_hours(1)); /* until it is canceled: real time passes for activities */
+}
+
+/* Mails, and asks somebody: an answer is enough. */
+static hf_status sends_and_asks(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_DISCARD));
+    HF_TRY(hf_fork(scope, mail_in_scope, NULL));
+    HF_TRY(hf_activity_run("ask", in, ret_out, .start_to_close = hf_minutes(1)));
+    return HF_OK;
+}
+
+/* As long as another activity runs, the run may go on by itself. */
+static void an_activity_on_a_queue_without_a_worker_is_not_told_beside_one_at_work(void **state)
+{
+    (void)state;
+    hf_testenv *env = new_env(&(hf_testenv_options){.patience = hf_seconds(3)});
+    hf_execution *run = NULL;
+    assert_int_equal(hf_worker_add_workflow(hf_testenv_worker(env), "sends", sends_and_asks), HF_OK);
+    assert_int_equal(hf_worker_add_activity(hf_testenv_worker(env), "ask", takes_long), HF_OK);
+    assert_int_equal(hf_testenv_start(env, "sends", hf_payload_none(), &run, .id = "s"), HF_OK);
+    assert_int_equal(hf_testenv_result(env, run, NULL), HF_ERR_TIMEOUT);
+    assert_string_equal(hf_error()->type, "Patience");
+    hf_execution_free(run);
+    assert_int_equal(hf_testenv_free(env), HF_OK);
+}
+
 static void code_that_is_not_deterministic_fails(void **state)
 {
     (void)state;
@@ -354,6 +392,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_that_waits_for_its_handlers_names_them),
         cmocka_unit_test(a_run_that_waits_for_ever_is_told),
         cmocka_unit_test(an_activity_on_a_queue_without_a_worker_is_told),
+        cmocka_unit_test(an_activity_on_a_queue_without_a_worker_is_not_told_beside_one_at_work),
         cmocka_unit_test(code_that_is_not_deterministic_fails),
         cmocka_unit_test(a_workflow_task_that_fails_is_told),
         cmocka_unit_test(patience_is_a_bound),
