@@ -47,8 +47,24 @@ bool hf_list_is_full(const hf_list_work *work)
            work->found[work->found_count - 1].run.number >= work->below;
 }
 
+/* Whether the page has a newer run of its workflow id. That one was the current run when the list began, and may have been deleted since it was
+ * put on the page: then no name leads to it any more, and this one looks like the newest. */
+static bool is_outlived(const hf_list_work *work, const hf_visible *run)
+{
+    for (size_t i = 0; i < work->found_count; i++) {
+        const hf_visible *other = &work->found[i].run;
+        if (other->number > run->number && hf_str_equal(other->workflow_id, run->workflow_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_on_page(hf_list_work *work, const hf_visible *run, hf_str key, bool is_light)
 {
+    if (work->is_current && is_outlived(work, run)) {
+        return; /* engine-S4 */
+    }
     if (work->has_after && hf_list_order(key, run->number, work->after_key, work->after_number) <= 0) {
         return; /* on an earlier page */
     }

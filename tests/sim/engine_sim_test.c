@@ -88,22 +88,24 @@ static void a_rollback_journal_that_is_gone_stays_gone(void **state)
 /* Seeds that failed once, and what they found: docs/ledger.md, "More bugs that the simulator found". */
 static const uint64_t SEEDS_KEPT[] = {
     70001306, /* a core that was out of memory was asked for its hash, and went on with a run that it took for damaged */
-    70004905, /* processes that live too short to look up a name where all names are alike: the world did not end */
-    70026032, /* ... or to be killed as often as they should */
-    70056969, /* the start of a batch was repeated when the batch had been forgotten: it began once more */
-    70059877, /* the same, without a clock that jumps */
-    70320194, /* a damaged row made an older run of an id a current one */
-    70052111, /* ... or to look up a name among 550 runs, although they lived for half a minute */
-    70003216, /* a read of the change feed was answered before a commit that its cursor had passed */
-    70008231, /* a deletion of all runs of an id also took a run that began after it */
-    71003041, /* processes that live too short to look up a name, again */
-    71042611, /* the same */
-    71013619, /* rows were judged while the commit that deletes one of them was under way */
-    71014822, /* the same */
-    72022505, /* the clients of a process that was left alone used up the steps before it was killed often enough */
-    72038846, /* the same */
-    71053554, /* the id of a run that a crash undid led to a damaged run with the same number */
-    80014771, /* signals to a run whose workflow task kept timing out made each of its attempts a first one */
+    70004905,  /* processes that live too short to look up a name where all names are alike: the world did not end */
+    70026032,  /* ... or to be killed as often as they should */
+    70056969,  /* the start of a batch was repeated when the batch had been forgotten: it began once more */
+    70059877,  /* the same, without a clock that jumps */
+    70320194,  /* a damaged row made an older run of an id a current one */
+    70052111,  /* ... or to look up a name among 550 runs, although they lived for half a minute */
+    70003216,  /* a read of the change feed was answered before a commit that its cursor had passed */
+    70008231,  /* a deletion of all runs of an id also took a run that began after it */
+    71003041,  /* processes that live too short to look up a name, again */
+    71042611,  /* the same */
+    71013619,  /* rows were judged while the commit that deletes one of them was under way */
+    71014822,  /* the same */
+    72022505,  /* the clients of a process that was left alone used up the steps before it was killed often enough */
+    72038846,  /* the same */
+    71053554,  /* the id of a run that a crash undid led to a damaged run with the same number */
+    80014771,  /* signals to a run whose workflow task kept timing out made each of its attempts a first one */
+    120038148, /* a list of current runs had two of one id: the newer one was deleted while it was made */
+    120032943, /* a record of a run in the middle of a chain was damaged, and its stream had a gap */
 };
 
 static void seeds_that_failed_once_do_not_fail_again(void **state)
