@@ -12,8 +12,8 @@
  * them is remembered when their rows are written (hf_gather), and if that is all there is, no row is read. One step is out at a time, and the next one follows HF_HOUSE_PACE later: so this
  * work takes a known part of the store's thread, and goes on under load.
  *
- * engine-K1  A step takes at most HF_HOUSE_ROWS_MAX rows, and ends with the row with which HF_HOUSE_LEN_MAX bytes are reached. A tick looks at no more than
- *     HF_HOUSE_RANGES_MAX ranges.
+ * engine-K1  A step takes at most HF_HOUSE_ROWS_MAX rows, and ends with the row with which HF_HOUSE_LEN_MAX bytes are reached; or twice as many runs
+ *     that are remembered, of which at most HF_BLOCK_LEN_MAX bytes are copied. A tick looks at no more than HF_HOUSE_RANGES_MAX ranges.
  * engine-K2  A block is written only if no run of its range that had ended was changed since its visit began (ledger-E1). Runs that had no row then are
  *     among its others.
  * engine-K3  A commit that changes or deletes a run that has ended deletes the block of its range, unless there is none.
