@@ -589,7 +589,7 @@ static hf_status answers_without_row(void *arg)
 typedef struct told {
     hf_depot *depot;
     hf_sem *sem;
-    char id[4];
+    char id[12];
     bool puts;
 } told;
 
