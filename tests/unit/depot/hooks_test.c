@@ -623,7 +623,7 @@ static hf_status one_commit(void *arg)
         for (int i = 0; i < COUNT; i++) {
             all[i] = (told){.depot = depot, .sem = sem, .puts = puts};
             (void)snprintf(all[i].id, sizeof all[i].id, "%d", i);
-            HF_IGNORE(hf_depot_get(depot, key_of(all[i].id), &(hf_value *){NULL}, .fresh = HF_FRESH_LOCAL));
+            HF_IGNORE(get_status(depot, all[i].id, HF_FRESH_LOCAL));
             HF_TRY(hf_fork(scope, act_when_told, &all[i]));
         }
         HF_TRY(hf_depot_online(depot, !puts));
