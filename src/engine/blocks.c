@@ -225,10 +225,14 @@ static void remember(hf_core *core, const hf_block_info *info, const hf_run *run
     if (gather == NULL) {
         return;
     }
+    hf_visible visible = hf_visible_of_run(run, &gather->arena);
+    visible.memo = visible.first_run_id = visible.paused = HF_STR(""); /* entries do without */
+    if (hf_visible_len(&visible) > HF_BLOCK_ENTRY_LEN_MAX) {
+        gather_free(core, gather_take(core, first)); /* blocks leave such a run out, too */
+        return;
+    }
     hf_visible *copy = HF_ARENA_NEW(&gather->arena, hf_visible);
     if (copy != NULL && gather->arena.status == HF_OK) {
-        hf_visible visible = hf_visible_of_run(run, &gather->arena);
-        visible.memo = visible.first_run_id = visible.paused = HF_STR(""); /* entries do without */
         *copy = hf_visible_copy(&gather->arena, &visible);
         gather->runs[run->number - first] = copy;
     }
