@@ -32,8 +32,17 @@ refused 2 'was compiled for Holdfast 0.0.7' worker memory: --plugin "$other" --q
 refused 2 'has a Holdfast of its own inside' worker memory: --plugin "$inside" --queue q
 refused 2 'cannot load the plugin' worker memory: --plugin nowhere.so --queue q
 refused 2 'sqllite: is not the scheme of an address: use sqlite:PATH, ' worker sqllite:x.db --plugin "$hello" --queue q
+refused 2 'is not a plugin: it has no HF_PLUGIN' worker new.db --plugin "$none" --queue q
+refused 2 'cannot load the plugin' worker new.db --plugin "$hello" --plugin nowhere.so --queue q
+[[ ! -e new.db ]] || fail "a worker without its plugin has made a file"
 [[ ! -e sqllite:x.db ]] || fail "a worker has made a file with the name of a mistake"
 refused 3 'no/such/folder' worker no/such/folder/x.db --plugin "$hello" --queue q
+mkdir sealed
+chmod a-w sealed
+for folder in sealed /sys; do # root may write the first one
+    [[ -d $folder ]] && touch "$folder/x.db" 2>touched || ! grep -qs 'Permission denied' touched ||
+        refused 5 'its folder cannot be written to' worker "$folder/x.db" --plugin "$hello" --queue q
+done
 
 # A worker on a file, until SIGTERM.
 mkfifo lines
