@@ -25,7 +25,13 @@ typedef union hf_symbol {
 
 static hf_plugin_world_fn *last_world; /* of the plugin that was loaded last */
 
-hf_status hf_plugin_load(hf_op *op, const char *path, hf_worker *worker)
+/* What a plugin is asked for. */
+typedef struct plugin {
+    hf_plugin_add_fn *add;
+    hf_plugin_world_fn *world;
+} plugin;
+
+static hf_status open_plugin(hf_op *op, const char *path, plugin *ret_plugin)
 {
     char name[HF_PATH_LEN_MAX];
     int len = snprintf(name, sizeof name, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
@@ -53,8 +59,23 @@ hf_status hf_plugin_load(hf_op *op, const char *path, hf_worker *worker)
             "has all functions that it needs",
             path);
     }
-    last_world = ((hf_symbol){.object = dlsym(handle, "hf_plugin_world")}).world;
-    if (body.add(worker) != HF_OK) {
+    ret_plugin->add = body.add;
+    ret_plugin->world = ((hf_symbol){.object = dlsym(handle, "hf_plugin_world")}).world;
+    return HF_OK;
+}
+
+hf_status hf_plugin_check(hf_op *op, const char *path)
+{
+    plugin opened;
+    return open_plugin(op, path, &opened);
+}
+
+hf_status hf_plugin_load(hf_op *op, const char *path, hf_worker *worker)
+{
+    plugin opened;
+    HF_TRY(open_plugin(op, path, &opened));
+    last_world = opened.world;
+    if (opened.add(worker) != HF_OK) {
         return hf_fail(op, hf_error()->status, "the plugin %s: %s", path, hf_error_text());
     }
     return HF_OK;

@@ -4,6 +4,7 @@
  * database is closed. A second signal does not wait: what was acknowledged is in the file. */
 #include "main/files.h"
 #include "main/notify.h"
+#include "main/plugin.h"
 #include "main/serve_private.h"
 #include "main/tool.h"
 #include "open/open.h"
@@ -310,8 +311,18 @@ static hf_status serve_body(void *arg)
 {
     hf_serving *s = arg;
     hf_service *service = NULL;
-    if ((s->skips_time ? hf_open_skipping(&service) : hf_open(s->store, &service)) != HF_OK) {
-        s->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
+    hf_op op;
+    hf_op_init(&op);
+    for (int i = 0; i < s->plugin_count; i++) { /* before a file is made */
+        if (hf_plugin_check(&op, s->plugins[i]) != HF_OK) {
+            (void)complain_op(s, HF_EXIT_USAGE, &op);
+            return HF_OK;
+        }
+    }
+    hf_status status = s->skips_time ? hf_open_skipping(&service) : hf_open(s->store, &service);
+    if (status != HF_OK) {
+        s->exit_code =
+            hf_complain(status == HF_ERR_DENIED ? HF_EXIT_DENIED : HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
         return HF_OK;
     }
     serve_service(s, service);

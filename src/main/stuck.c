@@ -97,17 +97,26 @@ static void put_error(const hf_pb_failure *failure, char error[HF_STUCK_ERROR_MA
     }
 }
 
-/* The last workflow task of the events that failed. */
-static void error_of(hf_str events, hf_arena *arena, char error[HF_STUCK_ERROR_MAX])
+/* The last workflow task that failed since one was completed. A reset writes such an event, too, and nothing has failed. */
+static void error_of(hf_str events, bool is_newest_first, hf_arena *arena, char error[HF_STUCK_ERROR_MAX])
 {
     hf_str bytes = {0};
-    while (hf_history_next(&events, &bytes)) {
+    bool is_found = false;
+    while (!(is_newest_first && is_found) && hf_history_next(&events, &bytes)) {
         hf_op op;
         hf_pb_history_event event;
         hf_op_init(&op);
-        if (hf_pb_decode(&op, &hf_pb_history_event_type, bytes, arena, &event) == HF_OK &&
-            event.event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED && event.attributes_case != 0) {
+        if (hf_pb_decode(&op, &hf_pb_history_event_type, bytes, arena, &event) != HF_OK || event.attributes_case == 0) {
+            continue;
+        }
+        if (event.event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED) {
+            error[0] = '\0';
+            is_found = true;
+        } else if (event.event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED &&
+                   event.workflow_task_failed_event_attributes->cause !=
+                       (int32_t)HF_WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW) {
             put_error(event.workflow_task_failed_event_attributes->failure, error);
+            is_found = true;
         }
     }
 }
@@ -125,7 +134,7 @@ static void error_asked(hf_stuck_search *s, const hf_pb_workflow_execution *exec
     hf_call_init(&call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE, &request, arena, NULL);
     if (hf_service_ask(&op, s->target->service, &call) == HF_OK) {
         const hf_pb_get_workflow_execution_history_reverse_response *page = call.response;
-        error_of(page->history, arena, error);
+        error_of(page->history, true, arena, error);
     }
 }
 
@@ -150,6 +159,11 @@ failing_activity(const hf_pb_describe_workflow_execution_response *description)
     return NULL;
 }
 
+static const char *times(uint32_t count)
+{
+    return count == 1 ? "time" : "times";
+}
+
 static void judge_activity(const hf_pb_pending_activity_info *info, const char *command, verdict *v)
 {
     hf_str name = info->activity_type != NULL ? info->activity_type->name : info->activity_id;
@@ -157,8 +171,8 @@ static void judge_activity(const hf_pb_pending_activity_info *info, const char *
     put_error(info->last_failure, v->error);
     if (info->holdfast_crashes > 0) {
         v->reason = "crashes";
-        (void)snprintf(v->why, sizeof v->why, "its program ended %u times while activity %.*s ran",
-                       info->holdfast_crashes, len, name.data);
+        (void)snprintf(v->why, sizeof v->why, "its program ended %u %s while activity %.*s ran",
+                       (unsigned)info->holdfast_crashes, times(info->holdfast_crashes), len, name.data);
         (void)snprintf(v->help, sizeof v->help, "repair its code; or holdfast cancel %s", command);
     } else {
         v->reason = "activity-fails";
@@ -206,6 +220,39 @@ static void judge_unpolled(const hf_pb_pending_activity_info *info, verdict *v)
     (void)snprintf(v->help, sizeof v->help, "start a worker of that queue");
 }
 
+/* A task that failed with a sentence tells it, also if the task was in hand when its program ended: any program with that worker may have been
+ * killed meanwhile. */
+static void judge_task(hf_stuck_search *s, const hf_pb_workflow_execution *execution,
+                       const hf_pb_pending_workflow_task_info *task, const char *command, hf_str history,
+                       hf_arena *arena, verdict *v)
+{
+    char attempt[40] = "";
+    char ended[80] = "";
+    unsigned crashes = task->holdfast_crashes;
+    if (s->target->service == NULL) {
+        error_of(history, false, arena, v->error);
+    } else {
+        error_asked(s, execution, arena, v->error);
+    }
+    if (crashes > 0 && v->error[0] == '\0') {
+        v->reason = "crashes";
+        (void)snprintf(v->why, sizeof v->why, "its task was in hand when its program ended, %u %s", crashes,
+                       times(crashes));
+        (void)snprintf(v->help, sizeof v->help, "repair its code; or holdfast terminate %s", command);
+        return;
+    }
+    if (task->attempt > 1) {
+        (void)snprintf(attempt, sizeof attempt, ", attempt %d", task->attempt);
+    }
+    if (crashes > 0) {
+        (void)snprintf(ended, sizeof ended, "; its program ended %u %s while it had the task in hand", crashes,
+                       times(crashes));
+    }
+    v->reason = "task-fails";
+    (void)snprintf(v->why, sizeof v->why, "its workflow task fails%s%s", attempt, ended);
+    (void)snprintf(v->help, sizeof v->help, "holdfast why %s", command);
+}
+
 /* Whether something of the run waits for a worker, so that it goes on when there is one. */
 static bool waits_for_worker(const hf_pb_describe_workflow_execution_response *description)
 {
@@ -232,20 +279,8 @@ static void consider(hf_stuck_search *s, const hf_pb_describe_workflow_execution
     hf_str id = info->execution->workflow_id;
     const hf_pb_pending_activity_info *activity = failing_activity(description);
     (void)snprintf(command, sizeof command, "%.280s %.*s", s->args->words[0], HF_STR_ARGS(id));
-    if (task != NULL && task->holdfast_crashes > 0) {
-        v.reason = "crashes";
-        (void)snprintf(v.why, sizeof v.why, "its task was in hand when its program ended, %u times",
-                       task->holdfast_crashes);
-        (void)snprintf(v.help, sizeof v.help, "repair its code; or holdfast terminate %s", command);
-    } else if (task != NULL && task->attempt > 1) {
-        v.reason = "task-fails";
-        (void)snprintf(v.why, sizeof v.why, "its workflow task fails, attempt %d", task->attempt);
-        (void)snprintf(v.help, sizeof v.help, "holdfast why %s", command);
-        if (s->target->service == NULL) {
-            error_of(history, arena, v.error);
-        } else {
-            error_asked(s, info->execution, arena, v.error);
-        }
+    if (task != NULL && (task->holdfast_crashes > 0 || task->attempt > 1)) {
+        judge_task(s, info->execution, task, command, history, arena, &v);
     } else if (activity != NULL) {
         judge_activity(activity, command, &v);
     } else if (task != NULL && !has_poller(s, info->task_queue, false, arena)) {
@@ -314,6 +349,32 @@ static hf_status search_file(hf_op *op, hf_stuck_search *s, hf_tool_source *sour
         status = is_known ? hf_look_next(op, look, number, &number) : hf_fail(op, status, "%s", tried.message);
     }
     hf_progress(NULL);
+    hf_buf_deinit(&history);
+    hf_arena_deinit(&arena);
+    hf_look_close(look);
+    return status;
+}
+
+hf_status hf_stuck_look(hf_op *op, hf_stuck_search *s, hf_tool_source *source, const char *what)
+{
+    hf_look *look = NULL;
+    hf_arena arena;
+    hf_buf history;
+    hf_str namespace_ = {0};
+    int64_t number = 0;
+    hf_pb_describe_workflow_execution_response description;
+    hf_allocator memory = hf_env_memory(source->env);
+    s->looked = s->count = s->waiting = s->queue_count = 0;
+    HF_TRY(hf_look_open(op, memory, source->peek.store, &look));
+    hf_arena_init(&arena, memory);
+    hf_buf_init(&history, memory, SIZE_MAX / 4);
+    hf_status status = hf_look_find(op, look, hf_str_of(s->args->namespace_), hf_str_of(what), &number);
+    if (status == HF_OK) {
+        status = hf_look_describe(op, look, number, &arena, &history, &namespace_, &description);
+    }
+    if (status == HF_OK) {
+        consider(s, &description, hf_str_of_len(history.data, history.len), &arena);
+    }
     hf_buf_deinit(&history);
     hf_arena_deinit(&arena);
     hf_look_close(look);

@@ -44,6 +44,8 @@ typedef struct hf_stuck_search {
 hf_status hf_stuck_find(hf_op *op, hf_stuck_search *search, hf_tool_source *source);
 /* The same for the current run of one workflow. The target is open. */
 hf_status hf_stuck_ask(hf_op *op, hf_stuck_search *search, const char *workflow_id);
+/* The same in a file at rest: `what` is a workflow id or a run id. */
+hf_status hf_stuck_look(hf_op *op, hf_stuck_search *search, hf_tool_source *source, const char *what);
 /* An object of the writer's array. */
 void hf_stuck_put_json(hf_json *writer, const hf_stuck *stuck);
 /* The task queue on which an activity waits for a worker; empty = it does not, or it is not known. */

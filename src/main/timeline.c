@@ -212,6 +212,99 @@ static void put_activity_event(hf_timeline *w, const hf_pb_history_event *event)
     }
 }
 
+/* ---- Children --------------------------------------------------------------------------------------------------------- */
+
+/* "ship "order-1"": the type and id of a child workflow. */
+static void put_child_name(hf_timeline *w, const hf_pb_workflow_type *type, hf_str id)
+{
+    hf_timeline_put_text(w, type != NULL ? type->name : HF_STR(""));
+    hf_buf_puts(w->out, " \"");
+    hf_timeline_put_text(w, id);
+    hf_buf_putc(w->out, '"');
+}
+
+static void put_of_child(hf_timeline *w, int64_t initiated_id, const hf_pb_workflow_type *type,
+                         const hf_pb_workflow_execution *execution)
+{
+    hf_buf_putf(w->out, "  of %lld ", (long long)initiated_id);
+    put_child_name(w, type, execution != NULL ? execution->workflow_id : HF_STR(""));
+}
+
+static void put_child_end(hf_timeline *w, const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: {
+        const hf_pb_child_workflow_execution_completed_event_attributes *attrs =
+            event->child_workflow_execution_completed_event_attributes;
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type, attrs->workflow_execution);
+        put_payloads(w, attrs->result);
+        break;
+    }
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: {
+        const hf_pb_child_workflow_execution_failed_event_attributes *attrs =
+            event->child_workflow_execution_failed_event_attributes;
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type, attrs->workflow_execution);
+        hf_buf_puts(w->out, "  ");
+        hf_timeline_put_failure(w, attrs->failure);
+        break;
+    }
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: {
+        const hf_pb_child_workflow_execution_canceled_event_attributes *attrs =
+            event->child_workflow_execution_canceled_event_attributes;
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type, attrs->workflow_execution);
+        put_payloads(w, attrs->details);
+        break;
+    }
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT: {
+        const hf_pb_child_workflow_execution_timed_out_event_attributes *attrs =
+            event->child_workflow_execution_timed_out_event_attributes;
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type, attrs->workflow_execution);
+        break;
+    }
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED: {
+        const hf_pb_child_workflow_execution_terminated_event_attributes *attrs =
+            event->child_workflow_execution_terminated_event_attributes;
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type, attrs->workflow_execution);
+        break;
+    }
+    default:
+        put_activity_event(w, event);
+        break;
+    }
+}
+
+static void put_child_event(hf_timeline *w, const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: {
+        const hf_pb_start_child_workflow_execution_initiated_event_attributes *attrs =
+            event->start_child_workflow_execution_initiated_event_attributes;
+        hf_buf_puts(w->out, "  ");
+        put_child_name(w, attrs->workflow_type, attrs->workflow_id);
+        put_payloads(w, attrs->input);
+        break;
+    }
+    case HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED: {
+        const hf_pb_start_child_workflow_execution_failed_event_attributes *attrs =
+            event->start_child_workflow_execution_failed_event_attributes;
+        const char *cause = hf_pb_enum_brief(&hf_pb_start_child_workflow_execution_failed_cause_enum, attrs->cause);
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type,
+                     &(hf_pb_workflow_execution){.workflow_id = attrs->workflow_id});
+        hf_buf_putf(w->out, "  %s", cause != NULL ? cause : "");
+        break;
+    }
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED: {
+        const hf_pb_child_workflow_execution_started_event_attributes *attrs =
+            event->child_workflow_execution_started_event_attributes;
+        put_of_child(w, attrs->initiated_event_id, attrs->workflow_type, attrs->workflow_execution);
+        break;
+    }
+    default:
+        put_child_end(w, event);
+        break;
+    }
+}
+
 /* ---- Updates ---------------------------------------------------------------------------------------------------------- */
 
 static hf_timeline_name *find_update(hf_timeline *w, hf_str id)
@@ -277,7 +370,7 @@ static void put_update_event(hf_timeline *w, const hf_pb_history_event *event)
         break;
     }
     default:
-        put_activity_event(w, event);
+        put_child_event(w, event);
         break;
     }
 }

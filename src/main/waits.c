@@ -210,11 +210,11 @@ void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_
         hf_buf_putc(w->out, '\n');
     }
     if (w->timers_untold > 0) {
-        hf_buf_putf(w->out, "  %zu more timers\n", w->timers_untold);
+        hf_buf_putf(w->out, "  %zu more %s\n", w->timers_untold, w->timers_untold == 1 ? "timer" : "timers");
     }
     if (view->buffered_count > 0) {
-        hf_buf_putf(w->out, "  the worker's answer to a workflow task: %zu events are recorded after it\n",
-                    view->buffered_count);
+        hf_buf_putf(w->out, "  the worker's answer to a workflow task: %zu %s recorded after it\n",
+                    view->buffered_count, view->buffered_count == 1 ? "event is" : "events are");
         put_crashes(w,
                     w->task == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED ? view->crashes : 0); /* else they are told above */
     }

@@ -249,25 +249,34 @@ static void take_stuck(hf_stuck_search *s, const hf_stuck *stuck)
     (void)snprintf(line->message, sizeof line->message, "%s: %s", stuck->why, stuck->help);
 }
 
-/* A run that has not failed may wait for a worker that is not there, which a program that has the file open, or a server, knows. */
+/* A run that has not failed may have ended its program; or it may wait for a worker that is not there, which a program that has the file
+ * open, or a server, knows. */
 static int look_whether_stuck(inquiry *q)
 {
     static hf_stuck_search s; /* it is large */
     hf_tool_target target;
+    hf_tool_source source;
     hf_op op;
     hf_op_init(&op);
+    hf_status status = HF_OK;
     int code = hf_target_find(&target, q->args);
-    if (code != HF_EXIT_FINE || target.kind == HF_TARGET_REST) {
+    if (code != HF_EXIT_FINE) {
         return code;
     }
-    code = hf_target_reach(&target);
-    if (code == HF_EXIT_FINE) {
-        s = (hf_stuck_search){.args = q->args, .target = &target, .visit = take_stuck, .arg = q};
-        hf_status status = hf_stuck_ask(&op, &s, q->args->words[1]);
-        code = status == HF_OK ? code : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
-        code = hf_target_close(&target, code);
+    bool is_at_rest = target.kind == HF_TARGET_REST;
+    code = is_at_rest ? hf_source_open_still(&source, target.path) : hf_target_reach(&target);
+    if (code != HF_EXIT_FINE) {
+        return code;
     }
-    return code;
+    s = (hf_stuck_search){.args = q->args, .target = &target, .visit = take_stuck, .arg = q};
+    if (is_at_rest) {
+        status = hf_stuck_look(&op, &s, &source, q->args->words[1]);
+        hf_source_close(&source);
+    } else {
+        status = hf_stuck_ask(&op, &s, q->args->words[1]);
+    }
+    code = status == HF_OK ? code : hf_complain(hf_exit_of(status), "%s", hf_reason_of(op.message));
+    return hf_target_close(&target, code);
 }
 
 int hf_cmd_why(const hf_tool_args *args)

@@ -148,8 +148,16 @@ static hf_status run(void *arg)
     hf_op_init(&op);
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
-    if (open_place(j, &service) != HF_OK) {
-        j->exit_code = hf_complain(HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
+    for (int i = 0; i < j->plugin_count; i++) { /* before a file is made */
+        if (hf_plugin_check(&op, j->plugins[i]) != HF_OK) {
+            j->exit_code = hf_complain(HF_EXIT_USAGE, "%s", op.message);
+            return HF_OK;
+        }
+    }
+    hf_status status = open_place(j, &service);
+    if (status != HF_OK) {
+        j->exit_code =
+            hf_complain(status == HF_ERR_DENIED ? HF_EXIT_DENIED : HF_EXIT_CANNOT_OPEN, "%s", hf_error_text());
         return HF_OK;
     }
     if (hf_worker_new(service, j->queue, &worker, .namespace_ = j->namespace_) != HF_OK) {

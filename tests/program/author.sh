@@ -32,8 +32,17 @@ refused 2 'was compiled for Holdfast 0.0.7' worker memory: --plugin "$other" --q
 refused 2 'has a Holdfast of its own inside' worker memory: --plugin "$inside" --queue q
 refused 2 'cannot load the plugin' worker memory: --plugin nowhere.so --queue q
 refused 2 'sqllite: is not the scheme of an address: use sqlite:PATH, ' worker sqllite:x.db --plugin "$hello" --queue q
+refused 2 'is not a plugin: it has no HF_PLUGIN' worker new.db --plugin "$none" --queue q
+refused 2 'cannot load the plugin' worker new.db --plugin "$hello" --plugin nowhere.so --queue q
+[[ ! -e new.db ]] || fail "a worker without its plugin has made a file"
 [[ ! -e sqllite:x.db ]] || fail "a worker has made a file with the name of a mistake"
 refused 3 'no/such/folder' worker no/such/folder/x.db --plugin "$hello" --queue q
+mkdir sealed
+chmod a-w sealed
+for folder in sealed /sys; do # root may write the first one
+    [[ -d $folder ]] && touch "$folder/x.db" 2>touched || ! grep -qs 'Permission denied' touched ||
+        refused 5 'its folder cannot be written to' worker "$folder/x.db" --plugin "$hello" --queue q
+done
 
 # A worker on a file, until SIGTERM.
 mkfifo lines
@@ -103,6 +112,56 @@ rough falls
 ends 134
 grep -qF "holdfast: SIGABRT in activity 'fall', attempt 1, of workflow 'falls-1': the program ends" err ||
     fail "whose code has crashed: $(cat err)"
+
+# serves FILE: a worker that has nothing for the queue q.
+serves()
+{
+    "$holdfast" worker "$1" --plugin "$hello" --queue other >said 2>err &
+    pid=$!
+    await said 'worker of the task queue'
+}
+
+# fallen TYPE CODE OPTION...: a run that has ended its program twice: the second time its task was in hand for certain (engine-U2).
+fallen()
+{
+    local type=$1 expected=$2 code
+    shift 2
+    rm -f "fallen-$type.db"*
+    serves "fallen-$type.db"
+    "$holdfast" start "fallen-$type.db" "$type" --id "$type-1" --queue q >out 2>&1 || fail "start: $(cat out)"
+    kill -TERM "$pid"
+    ends 0
+    for _ in 1 2; do
+        code=0
+        "$holdfast" worker "fallen-$type.db" --plugin "$rough" --queue q "$@" >said 2>err || code=$?
+        [[ $code == "$expected" ]] || fail "the worker ended with $code, not $expected: $(cat err)"
+    done
+}
+
+# The same is said of a file at rest and of an open one.
+fallen crash 139
+for how in rest open; do
+    [[ $how == rest ]] || serves fallen-crash.db
+    "$holdfast" why fallen-crash.db crash-1 >out 2>&1 || fail "why: $(cat out)"
+    grep -qE '^crash-1: its task was in hand when its program ended, (1 time|2 times): repair its code; or holdfast terminate fallen-crash.db crash-1' out ||
+        fail "why of a task that ended its program ($how): $(cat out)"
+done
+kill -TERM "$pid"
+ends 0
+
+# What a task has said that failed comes before the ends of its program.
+fallen trips 134 --guard
+for how in rest open; do
+    [[ $how == rest ]] || serves fallen-trips.db
+    "$holdfast" list fallen-trips.db --stuck >out 2>&1 || fail "list --stuck: $(cat out)"
+    grep -qE 'its workflow task fails, attempt [2-9].*holdfast why fallen-trips.db trips-1' out || fail "a task that fails ($how): $(cat out)"
+    grep -qF 'time() in code of a workflow' out || fail "why a task fails ($how): $(cat out)"
+    "$holdfast" list fallen-trips.db --stuck --json >out 2>&1 || fail "list --stuck: $(cat out)"
+    grep -qE '"task-fails".*its workflow task fails, attempt [2-9]; its program ended (1 time|2 times) while it had the task in hand' out ||
+        fail "a task that fails and was in hand ($how): $(cat out)"
+done
+kill -TERM "$pid"
+ends 0
 
 # A worker that has to wait when it is told to end says for what; a second signal ends it at once.
 rough stays

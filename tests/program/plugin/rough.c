@@ -30,6 +30,17 @@ static hf_status crash(hf_payload in, hf_payload *ret_out)
     return HF_OK;
 }
 
+/* Its workflow task fails by the guard; the next attempt takes the program down. */
+static hf_status trips(hf_payload in, hf_payload *ret_out)
+{
+    static int tries;
+    (void)in;
+    if (tries++ > 0) {
+        abort();
+    }
+    return hf_payload_printf(ret_out, "%d", (int)(time(NULL) % 2));
+}
+
 static hf_status falls(hf_payload in, hf_payload *ret_out)
 {
     return hf_activity_run("fall", in, ret_out, .start_to_close = hf_minutes(1));
@@ -46,5 +57,6 @@ HF_PLUGIN(worker)
     HF_TRY(hf_worker_add_activity(worker, "stay", stay));
     HF_TRY(hf_worker_add_workflow(worker, "crash", crash));
     HF_TRY(hf_worker_add_workflow(worker, "falls", falls));
+    HF_TRY(hf_worker_add_workflow(worker, "trips", trips));
     return hf_worker_add_workflow(worker, "stays", stays);
 }

@@ -562,7 +562,118 @@ static void an_answer_that_was_kept_says_so(void **state)
     hf_buf_deinit(&history);
 }
 
+/* ---- Children --------------------------------------------------------------------------------------------------------- */
+
+#define CHILD(KIND, ...)                    \
+    &(hf_pb_##KIND##_event_attributes)      \
+    {                                       \
+        .workflow_type = &type, __VA_ARGS__ \
+    }
+
+static void events_of_children_say_which_child_and_what_came(void **state)
+{
+    (void)state;
+    hf_arena arena;
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_pb_workflow_type type = {.name = HF_STR("ship")};
+    hf_pb_workflow_execution run = {.workflow_id = HF_STR("c-1"), .run_id = HF_STR("run-of-c")};
+    hf_pb_payloads *data = hf_payloads_of(&arena, hf_payload_make(&arena, HF_ENCODING_JSON, HF_STR("{\"n\": 1}")));
+    hf_pb_failure *failure = hf_failure_application(&arena, HF_STR("Lost"), HF_STR("the ship is lost"), true);
+    const struct {
+        hf_pb_history_event event;
+        const char *line;
+    } CASES[] = {
+        {{.event_type = HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
+          .attributes_case = HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES,
+          .start_child_workflow_execution_initiated_event_attributes =
+              CHILD(start_child_workflow_execution_initiated, .workflow_id = HF_STR("c-1"), .input = data)},
+         "StartChildWorkflowExecutionInitiated  ship \"c-1\"  {\"n\": 1}\n"},
+        {{.event_type = HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED,
+          .attributes_case = HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
+          .start_child_workflow_execution_failed_event_attributes =
+              CHILD(start_child_workflow_execution_failed, .workflow_id = HF_STR("c-1"), .initiated_event_id = 5,
+                    .cause = HF_START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS)},
+         "StartChildWorkflowExecutionFailed   of 5 ship \"c-1\"  WorkflowAlreadyExists\n"},
+        {{.event_type = HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED,
+          .attributes_case = HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES,
+          .child_workflow_execution_started_event_attributes =
+              CHILD(child_workflow_execution_started, .initiated_event_id = 5, .workflow_execution = &run)},
+         "ChildWorkflowExecutionStarted       of 5 ship \"c-1\"\n"},
+        {{.event_type = HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED,
+          .attributes_case = HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES,
+          .child_workflow_execution_completed_event_attributes = CHILD(
+              child_workflow_execution_completed, .initiated_event_id = 5, .workflow_execution = &run, .result = data)},
+         "ChildWorkflowExecutionCompleted     of 5 ship \"c-1\"  {\"n\": 1}\n"},
+        {{.event_type = HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED,
+          .attributes_case = HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
+          .child_workflow_execution_failed_event_attributes =
+              CHILD(child_workflow_execution_failed, .initiated_event_id = 5, .workflow_execution = &run,
+                    .failure = failure)},
+         "ChildWorkflowExecutionFailed        of 5 ship \"c-1\"  Lost: the ship is lost\n"},
+        {{.event_type = HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED,
+          .attributes_case = HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES,
+          .child_workflow_execution_canceled_event_attributes = CHILD(
+              child_workflow_execution_canceled, .initiated_event_id = 5, .workflow_execution = &run, .details = data)},
+         "ChildWorkflowExecutionCanceled      of 5 ship \"c-1\"  {\"n\": 1}\n"},
+        {{.event_type = HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT,
+          .attributes_case = HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES,
+          .child_workflow_execution_timed_out_event_attributes =
+              CHILD(child_workflow_execution_timed_out, .initiated_event_id = 5, .workflow_execution = &run)},
+         "ChildWorkflowExecutionTimedOut      of 5 ship \"c-1\"\n"},
+        {{.event_type = HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED,
+          .attributes_case = HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES,
+          .child_workflow_execution_terminated_event_attributes =
+              CHILD(child_workflow_execution_terminated, .initiated_event_id = 5, .workflow_execution = &run)},
+         "ChildWorkflowExecutionTerminated    of 5 ship \"c-1\"\n"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf history;
+        hf_buf text;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        hf_pb_history_event event = CASES[i].event;
+        event.event_id = 6;
+        put(&history, &event);
+        hf_run_view view = {.run_id = HF_STR("run"), .history = hf_str_of_len(history.data, history.len)};
+        assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
+        print_message("%s", hf_buf_text(&text));
+        assert_non_null(strstr(hf_buf_text(&text), CASES[i].line));
+        hf_buf_deinit(&text);
+        hf_buf_deinit(&history);
+    }
+    hf_arena_deinit(&arena);
+}
+
+static void one_event_that_waits_is_one(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf history;
+    hf_buf text;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    put_at(&history, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, 100);
+    put_at(&history, 2, HF_EVENT_TYPE_WORKFLOW_TASK_STARTED, 100);
+    hf_run_view view = {.run_id = HF_STR("run"),
+                        .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+                        .history = hf_str_of_len(history.data, history.len)};
+    for (size_t count = 1; count <= 2; count++) {
+        view.buffered_count = count;
+        text.len = 0;
+        assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+        assert_non_null(strstr(hf_buf_text(&text),
+                               count == 1 ? ": 1 event is recorded after it\n" : ": 2 events are recorded after it\n"));
+    }
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+}
+
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(events_of_children_say_which_child_and_what_came),
+    cmocka_unit_test(one_event_that_waits_is_one),
     cmocka_unit_test(an_answer_that_was_kept_says_so),
     cmocka_unit_test(which_signal_a_run_waits_for_is_said_where_it_is_known),
     cmocka_unit_test(an_activity_that_was_asked_to_end_is_at_work_until_it_has_ended),
