@@ -116,26 +116,25 @@ grep -qF "holdfast: SIGABRT in activity 'fall', attempt 1, of workflow 'falls-1'
 # serves FILE: a worker that has nothing for the queue q.
 serves()
 {
+    rm -f said err
     "$holdfast" worker "$1" --plugin "$hello" --queue other >said 2>err &
     pid=$!
     await said 'worker of the task queue'
 }
 
-# fallen TYPE CODE OPTION...: a run that has ended its program twice: the second time its task was in hand for certain (engine-U2).
+# fallen TYPE CODE OPTION...: a run that has ended its program with its task in hand. The program before it did not close the file, so that no task goes
+# out ahead of its commit (engine-U2), and this one is counted for certain.
 fallen()
 {
-    local type=$1 expected=$2 code
+    local type=$1 expected=$2 code=0
     shift 2
     rm -f "fallen-$type.db"*
     serves "fallen-$type.db"
     "$holdfast" start "fallen-$type.db" "$type" --id "$type-1" --queue q >out 2>&1 || fail "start: $(cat out)"
-    kill -TERM "$pid"
-    ends 0
-    for _ in 1 2; do
-        code=0
-        "$holdfast" worker "fallen-$type.db" --plugin "$rough" --queue q "$@" >said 2>err || code=$?
-        [[ $code == "$expected" ]] || fail "the worker ended with $code, not $expected: $(cat err)"
-    done
+    kill -9 "$pid"
+    ends 137
+    "$holdfast" worker "fallen-$type.db" --plugin "$rough" --queue q "$@" >said 2>err || code=$?
+    [[ $code == "$expected" ]] || fail "the worker ended with $code, not $expected: $(cat err)"
 }
 
 # The same is said of a file at rest and of an open one.
@@ -143,7 +142,7 @@ fallen crash 139
 for how in rest open; do
     [[ $how == rest ]] || serves fallen-crash.db
     "$holdfast" why fallen-crash.db crash-1 >out 2>&1 || fail "why: $(cat out)"
-    grep -qE '^crash-1: its task was in hand when its program ended, (1 time|2 times): repair its code; or holdfast terminate fallen-crash.db crash-1' out ||
+    grep -qE '^crash-1: its task was in hand when its program ended, 1 time: repair its code; or holdfast terminate fallen-crash.db crash-1' out ||
         fail "why of a task that ended its program ($how): $(cat out)"
 done
 kill -TERM "$pid"
@@ -154,10 +153,10 @@ fallen trips 134 --guard
 for how in rest open; do
     [[ $how == rest ]] || serves fallen-trips.db
     "$holdfast" list fallen-trips.db --stuck >out 2>&1 || fail "list --stuck: $(cat out)"
-    grep -qE 'its workflow task fails, attempt [2-9].*holdfast why fallen-trips.db trips-1' out || fail "a task that fails ($how): $(cat out)"
+    grep -qE 'its workflow task fails, attempt 2.*holdfast why fallen-trips.db trips-1' out || fail "a task that fails ($how): $(cat out)"
     grep -qF 'time() in code of a workflow' out || fail "why a task fails ($how): $(cat out)"
     "$holdfast" list fallen-trips.db --stuck --json >out 2>&1 || fail "list --stuck: $(cat out)"
-    grep -qE '"task-fails".*its workflow task fails, attempt [2-9]; its program ended (1 time|2 times) while it had the task in hand' out ||
+    grep -qE '"task-fails".*its workflow task fails, attempt 2; its program ended 1 time while it had the task in hand' out ||
         fail "a task that fails and was in hand ($how): $(cat out)"
 done
 kill -TERM "$pid"
@@ -191,6 +190,7 @@ grep -q '^2 histories replayed: 1 the same, 1 differ$' out || fail "replay: $(ca
 refused 3 'does not have' replay histories --plugin "$bugs" --verbose
 
 # Of a database the runs that go on: nobody goes on with one that has ended.
+rm -f said err
 "$holdfast" worker ended.db --plugin "$hello" --queue greetings >said 2>err &
 pid=$!
 await said 'worker of the task queue'
