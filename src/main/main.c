@@ -390,6 +390,45 @@ static bool is_group(const char *word)
     return false;
 }
 
+/* How many characters differ: one that is missing, too many or another one counts as 1. Words as long as the longest command are enough. */
+static size_t distance(const char *word, const char *other)
+{
+    enum { LEN_MAX = 32 };
+    size_t row[LEN_MAX + 1];
+    size_t len = strlen(other);
+    if (strlen(word) > LEN_MAX || len > LEN_MAX) {
+        return SIZE_MAX;
+    }
+    for (size_t k = 0; k <= len; k++) {
+        row[k] = k;
+    }
+    for (size_t i = 0; word[i] != '\0'; i++) {
+        size_t before = row[0]; /* of the last row, to the left */
+        row[0] = i + 1;
+        for (size_t k = 1; k <= len; k++) {
+            size_t replaced = before + (word[i] == other[k - 1] ? 0 : 1);
+            size_t other_way = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+            before = row[k];
+            row[k] = replaced < other_way ? replaced : other_way;
+        }
+    }
+    return row[len];
+}
+
+/* The command that was probably meant; NULL = none is near. */
+static const char *nearest(const char *word)
+{
+    enum { FAR = 3 };
+    const char *best = NULL;
+    size_t least = strlen(word) < FAR ? strlen(word) : FAR;
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        size_t far = distance(word, COMMANDS[i].names[0]);
+        best = far < least ? COMMANDS[i].names[0] : best;
+        least = far < least ? far : least;
+    }
+    return best;
+}
+
 /* Reports an unknown command; of a group, such as db, it lists the commands. */
 static int no_command(int argc, char **argv)
 {
@@ -402,7 +441,9 @@ static int no_command(int argc, char **argv)
     } else if (group != NULL) {
         (void)hf_complain(0, "there is no command '%s %s'; the commands are:", group, argv[2]);
     } else {
-        return hf_complain(HF_EXIT_USAGE, "there is no command '%s': 'holdfast help' lists all of them", argv[1]);
+        const char *meant = nearest(argv[1]);
+        return hf_complain(HF_EXIT_USAGE, "there is no command '%s': %s%s%s'holdfast help' lists all of them", argv[1],
+                           meant != NULL ? "did you mean " : "", meant != NULL ? meant : "", meant != NULL ? "? " : "");
     }
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
         if (strcmp(group, COMMANDS[i].names[0]) == 0) {

@@ -81,9 +81,15 @@ says "this command has no option --deep"
 says "histories as JSON"
 run 2 db export a --run
 says "--run needs a value"
-run 2 dance
-says "there is no command 'dance': 'holdfast help' lists all of them"
+run 2 juggle
+says "there is no command 'juggle': 'holdfast help' lists all of them"
 [[ $out != *"holdfast show"* ]] || fail "the list hides the sentence: $out"
+for typo in strat:start sigal:signal worke:worker nmespace:namespace lits:list; do
+    run 2 "${typo%:*}" x
+    says "there is no command '${typo%:*}': did you mean ${typo#*:}? 'holdfast help' lists all of them"
+done
+run 2 x # as far from db as it can be
+says "there is no command 'x': 'holdfast help' lists all of them"
 run 0 help
 says "holdfast show TARGET [RUN | --all]"
 run 2 db frob x
