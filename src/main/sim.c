@@ -578,8 +578,11 @@ static int run(sim *s, const hf_upset *one)
     }
     int64_t ms = now_ms() - begun;
     if (!s->is_json) {
-        (void)printf("%d plays in %" PRId64 ".%" PRId64 " s, %d failed%s\n", s->plays, ms / 1000, ms % 1000 / 100,
-                     s->findings, s->findings >= FINDINGS_MAX && one == NULL ? "; the rest was not tried" : "");
+        (void)printf("%d plays in %" PRId64 ".%" PRId64 " s, %d failed%s%s\n", s->plays, ms / 1000, ms % 1000 / 100,
+                     s->findings, s->findings >= FINDINGS_MAX && one == NULL ? "; the rest was not tried" : "",
+                     s->plain.is_success ? ""
+                                         : "; undisturbed, the workflow does not succeed, and plays are compared with "
+                                           "that");
     }
     return end_json(s, ms, s->findings == 0 ? HF_EXIT_FINE : HF_EXIT_DAMAGED);
 }

@@ -59,6 +59,8 @@ grep -q "note: *nobody took the signal adress: is its name right?" note.txt || f
 "$holdfast" sim --plugin "$fine" picky --play plain >note.txt 2>&1 || true
 grep -q "outcome: *failed, HF_ERR_INVALID: " note.txt || fail "without an input: $(cat note.txt)"
 grep -q "note: *it refused a value: is --input missing?" note.txt || fail "without an input: $(cat note.txt)"
+tail -1 note.txt | grep -q ' 0 failed; undisturbed, the workflow does not succeed, and plays are compared with that$' ||
+    fail "a workflow that fails: $(cat note.txt)"
 "$holdfast" sim --plugin "$fine" picky --input '{"count": 1}' --signal more --signal again --play plain --json >note.txt 2>&1 || fail "picky: $(cat note.txt)"
 grep -q '"notes":\["nobody took the signal more, again: is its name right?"\]' note.txt || fail "notes as JSON: $(cat note.txt)"
 
