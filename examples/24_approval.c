@@ -32,7 +32,7 @@ static hf_status standing(void *arg, hf_payload in, hf_payload *ret_out)
     return hf_payload_printf(ret_out, "{\"cents\": %ld, \"yes\": %d, \"no\": %d}", e->cents, e->yes, e->no);
 }
 
-/* A validator: an update that it refuses leaves no trace. */
+/* A validator: an update that it refuses is not in the history. */
 static hf_status may_lower(void *arg, hf_payload in)
 {
     const expense *e = arg;

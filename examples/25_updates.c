@@ -20,7 +20,8 @@ typedef struct line {
 
 static const hf_member LINE[] = {HF_MEMBER(line, item), HF_MEMBER(line, count), HF_MEMBERS_END};
 
-/* Looks, and changes nothing. An update that it refuses leaves no trace in the history. */
+/* Looks, and changes nothing. An update that it refuses is not in the history, which may have a workflow task more, in which it was
+ * refused. */
 static hf_status may_add(void *arg, hf_payload in)
 {
     const cart *c = arg;
