@@ -84,7 +84,7 @@ hf_status hf_run_row_load(hf_op *op, hf_store *store, hf_run_memory *memory, hf_
     return status;
 }
 
-/* What a row says that may be damaged: then it is not good, and that is no failure. */
+/* A row that cannot be decoded is damaged. The caller learns that from `*ret_is_good`, and the call itself succeeds. */
 static hf_status judge(hf_op *op, hf_status status, const hf_op *bad, bool *ret_is_good)
 {
     *ret_is_good = status == HF_OK;
